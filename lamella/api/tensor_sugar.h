@@ -43,6 +43,8 @@ class TensorMemory {
   TensorMemory() = default;
   explicit TensorMemory(TensorBase tensor) : tensor_(std::move(tensor)) {}
   operator bool() const { return tensor_.defined(); }  // NOLINT: as in PyTorch
+  // One of the tensors that have the memory.
+  const TensorBase& tensor() const { return tensor_; }
   size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_.impl()); }
   const void* data() const { return lamella_tensor_storage_data(tensor_.impl()); }
   void* mutable_data() const {

@@ -2,7 +2,6 @@
 // names.
 #include <ATen/core/IListRef.h>
 #include <c10/util/BFloat16-math.h>
-#include <c10/util/StringUtil.h>
 #include <c10/util/ThreadLocal.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/error.h>
@@ -109,11 +108,6 @@ TEST(Containers, AVariableOfEachThread) {
     text_of_thread->assign("there");
   }).join();
   EXPECT_EQ(*text_of_thread, "here");
-}
-TEST(Containers, WideTextsBecomeUtf8) {
-  EXPECT_EQ(c10::str(L"\u00e9\u20ac", L'\U0001f600', std::wstring(L"x"), 1, "y"),
-            "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80x1y");
-  EXPECT_EQ(c10::str("a", 1), "a1");
 }
 TEST(Lists, AreTypedAndGeneric) {
   auto generic = c10::impl::toList(c10::List<int64_t>({1, 2}));

@@ -1,7 +1,5 @@
 // Tensors as PyTorch's C++ code handles them: assignment through views, and undefined tensors.
 #include <ATen/ATen.h>
-#include <ATen/CPUApplyUtils.h>
-#include <ATen/ParallelFuture.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/native/Pow.h>
 #include <gtest/gtest.h>
@@ -146,18 +144,6 @@ TEST(Tensor, AutocastOfTheProcessor) {
   EXPECT_EQ(at::autocast::get_lower_precision_fp_from_device_type(at::kCPU), at::kBFloat16);
 }
 
-TEST(Tensor, EntriesAreAppliedInTheOrderOfTheirIndices) {
-  at::Tensor a = at::empty({2, 3}, at::kDouble), b = at::arange(6, at::kFloat).view({3, 2}).t();
-  at::Tensor c = at::ones({6}, at::kLong), d = at::full({3, 2}, 10, at::kDouble);
-  at::CPU_tensor_apply4<double, float, int64_t, double>(
-      a, b, c, d, [](double& to, float x, int64_t y, double z) { to = x + y + z; });
-  EXPECT_EQ(values(a), (Values{11, 13, 15, 12, 14, 16}));
-  at::CPU_tensor_apply2<int64_t, float>(c, b, [](int64_t& to, float x) { to = x * x; });
-  EXPECT_EQ(values(c), (Values{0, 4, 16, 1, 9, 25}));
-  EXPECT_THROW((at::CPU_tensor_apply3<double, float, float>(a, b, at::ones({2}), [](auto...) {})),
-               c10::Error);
-}
-
 TEST(Tensor, ThePowersOfIntegersAndComplexNumbersAreCppFunctions) {
   using at::native::powi;
   EXPECT_EQ(powi<int64_t>(-3, 5), -243);
@@ -184,9 +170,6 @@ TEST(Tensor, OperatorsHaveAddresses) {
   using namespace at;  // NOLINT: as code for PyTorch has it
   EXPECT_EQ(native::powi(3, 2), 9);
   EXPECT_TRUE(_lazy_clone(x).equal(x));
-  bool done = false;
-  intraop_launch_future([&] { done = true; })->wait();
-  EXPECT_TRUE(done);
   DeprecatedTypeProperties& kind = CPU(kFloat);
   EXPECT_EQ(at::empty({1}, kind).scalar_type(), kFloat);
 }

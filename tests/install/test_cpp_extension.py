@@ -68,6 +68,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("sum_in_order", &sum_in_order);
   m.def("any_equal", &any_equal);
   m.def("refuse", &refuse);
+  m.def("memory", [](const at::Tensor& x) { return x.storage(); });
+  m.def("half", []() { return c10::SymFloat(0.5); });
 }
 """
 
@@ -88,6 +90,9 @@ USE_PYBIND = """
     assert a.tolist() == [[5, 9], [3, 4]] and column.tolist() == [1, 3]
     assert large.tolist() == [9, 3, 4] and last.tolist() == [[9], [4]]
     assert total.item() == 100000 and number.item() == 5 + 9 + 3
+    memory = module.memory(x[1:])
+    assert memory.data_ptr() == x.data_ptr() and memory.nbytes() == 12
+    assert module.half() == 0.5
     assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpu"
     sums = set()
     for threads in (1, 2, 3, 8):

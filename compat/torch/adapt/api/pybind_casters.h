@@ -127,6 +127,15 @@ struct type_caster<lamella::Device> {
   }
 };
 template <>
+struct type_caster<lamella::TensorMemory> {
+  PYBIND11_TYPE_CASTER(lamella::TensorMemory, const_name("lamella.UntypedStorage"));
+  // Python's storages do not come back.
+  bool load(handle, bool) { return false; }
+  static handle cast(const lamella::TensorMemory& from, return_value_policy, handle) {
+    return pybind11::cast(from.tensor()).attr("untyped_storage")().release();
+  }
+};
+template <>
 struct type_caster<lamella::Generator> {
   PYBIND11_TYPE_CASTER(lamella::Generator, const_name("lamella.Generator"));
   bool load(handle source, bool) {

@@ -20,6 +20,9 @@ struct HeldFunctor<Functor, R(A...)> {
   Functor* functor;
 };
 
+template <auto f>
+struct FunctionType<CompileTimeFunction<f>> : FunctionType<decltype(f)> {};
+
 template <class Fn>
 struct KernelCounts;
 template <class R, class... A>
@@ -139,16 +142,6 @@ class KernelFunction : public CppFunction {
     kernel.returns_ = Counts::returns;
     return kernel;
   }
-  template <auto f>
-  static KernelFunction typed(CompileTimeFunction<f> constant) {
-    using Fn = typename detail::FunctionType<decltype(f)>::type;
-    using Counts = detail::KernelCounts<typename detail::Schema<Fn>::type>;
-    KernelFunction kernel{CppFunction(constant)};
-    kernel.arguments_ = Counts::arguments;
-    kernel.returns_ = Counts::returns;
-    return kernel;
-  }
-
   void (*on_stack_)(void* context, const OperatorHandle&, DispatchKeySet, Stack*) = nullptr;
   size_t arguments_ = 0, returns_ = 0;
 };

@@ -66,6 +66,7 @@ LAMELLA_LAZY Tensor frobenius_norm(const Tensor& self, OptionalIntArrayRef dim,
                                    bool keepdim = false) {
   return lamella::linalg_vector_norm(self, 2, dim, keepdim);
 }
+// Copies at once, so there is no memory that the first write copies.
 LAMELLA_LAZY Tensor _lazy_clone(const Tensor& self) { return self.clone(); }
 // Zeros in the memory of one element.
 LAMELLA_LAZY Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) {
@@ -85,3 +86,6 @@ LAMELLA_LAZY bool is_nonzero(const Tensor& self) {
 namespace torch {
 using lamella::tensor;
 }
+namespace c10::impl::cow {
+constexpr bool is_cow_data_ptr(const auto&) { return false; }
+}  // namespace c10::impl::cow

@@ -1,7 +1,6 @@
 // at::TensorIterator, at::TensorIteratorConfig.
 #pragma once
 #include <ATen/core/Tensor.h>
-#include <c10/core/impl/COW.h>
 
 #include "lamella/api/element_iterator.h"
 

@@ -6,6 +6,7 @@
 #include "lamella/core/memory_format.h"
 
 namespace lamella {
+constexpr MemoryFormat get_contiguous_memory_format() { return MemoryFormat::Contiguous; }
 // sizes: 4 (N C H W) or 3 (C H W) entries.
 template <class T = int64_t>
 inline std::vector<T> get_channels_last_strides_2d(IntArrayRef sizes) {

@@ -16,7 +16,7 @@ class SmallVectorImpl : public std::vector<T> {
   using std::vector<T>::vector;
   SmallVectorImpl() = default;
   SmallVectorImpl(const std::vector<T>& other) : std::vector<T>(other) {}  // NOLINT: implicit
-  SmallVectorImpl(std::vector<T>&& other) noexcept  // NOLINT: implicit
+  SmallVectorImpl(std::vector<T>&& other) noexcept                         // NOLINT: implicit
       : std::vector<T>(std::move(other)) {}
   void append(std::size_t count, const T& value) { this->insert(this->end(), count, value); }
   template <class Iterator>

@@ -5,33 +5,6 @@
 #include <string>
 
 namespace c10 {
-namespace detail {
-template <class T>
-concept Wide = std::is_same_v<T, wchar_t> || std::is_convertible_v<const T&, std::wstring_view>;
-// Wide characters as UTF-8.
-template <class T>
-decltype(auto) narrow(const T& part) {
-  if constexpr (std::is_same_v<T, wchar_t>) {
-    return narrow(std::wstring(1, part));
-  } else if constexpr (Wide<T>) {
-    std::string text;
-    for (wchar_t c : std::wstring_view(part)) {
-      int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-      text += static_cast<char>((more == 0 ? 0 : 0xff << (7 - more)) | c >> 6 * more);
-      while (more-- > 0) text += static_cast<char>(0x80 | (c >> 6 * more & 0x3f));
-    }
-    return text;
-  } else {
-    return part;
-  }
-}
-}  // namespace detail
-using lamella::str;
-template <class... A>
-  requires(detail::Wide<A> || ...)
-std::string str(const A&... parts) {
-  return lamella::str(detail::narrow(parts)...);
-}
 // The entries of a container, with the separator between them.
 template <class Container>
 std::string Join(const std::string& separator, const Container& entries) {
