@@ -230,6 +230,9 @@ TEST(Modules, HaveDefaultArgumentsInAnyModule) {
 TEST(Modules, CheckOptionsAndTakeSingleExamples) {
   auto options = torch::nn::Conv2dOptions(1, 1, 3).padding(torch::kSame).stride(2);
   EXPECT_THROW(torch::nn::Conv2d{options}, c10::Error);
+  EXPECT_EQ(c10::str(torch::nn::AdaptiveAvgPool2d(
+                torch::nn::AdaptiveAvgPool2dOptions({5, std::nullopt}))),
+            "torch::nn::AdaptiveAvgPool2d(output_size=[5, None])");
   torch::nn::AdaptiveLogSoftmaxWithLoss loss(
       torch::nn::AdaptiveLogSoftmaxWithLossOptions(4, 6, {2, 4}).div_value(2));
   auto x = torch::randn({1, 4});

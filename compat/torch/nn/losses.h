@@ -255,6 +255,8 @@ LAMELLA_LAZY class AdaptiveLogSoftmaxWithLossImplOf
                         "AdaptiveLogSoftmaxWithLoss: expected 'cutoffs' to be different whole "
                         "numbers that rise, from 1 to ",
                         options.n_classes() - 1, ", got ", cutoffs);
+    LAMELLA_CHECK_VALUE(options.div_value() != 0,
+                        "AdaptiveLogSoftmaxWithLoss: expected 'div_value' to be other than 0");
     cutoffs.push_back(options.n_classes());
     shortlist_size = cutoffs[0];
     n_clusters = static_cast<int64_t>(cutoffs.size()) - 1;

@@ -119,9 +119,9 @@ LAMELLA_CHANNEL_DROPOUT(3)
                      ", padding=", options.padding())                                      \
   LAMELLA_OF_OPTIONS(AdaptiveAvgPool##D##d, AdaptivePoolOptions<D>,                        \
                      F::adaptive_avg_pool##D##d(input, options),                           \
-                     "output_size=", options.output_size())                                \
+                     "output_size=", detail::shown_adaptive(options.output_size()))        \
   LAMELLA_MAXIMUM(AdaptiveMaxPool##D##d, AdaptivePoolOptions<D>, adaptive_max_pool##D##d,  \
-                  "output_size=", options.output_size())
+                  "output_size=", detail::shown_adaptive(options.output_size()))
 LAMELLA_POOL(1)
 LAMELLA_POOL(2)
 LAMELLA_POOL(3)

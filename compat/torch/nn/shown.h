@@ -76,6 +76,15 @@ auto shown(const Each<D>& numbers) {
     return IntArrayRef(numbers);
   }
 }
+// The sizes of an adaptive pool, None for that of the input.
+template <size_t D>
+std::string shown_adaptive(const Each<D>& sizes) {
+  std::string text;
+  for (size_t i = 0; i < D; ++i) {
+    text += (i > 0 ? ", " : "") + (sizes[i] < 0 ? "None" : std::to_string(sizes[i]));
+  }
+  return D == 1 ? text : "[" + text + "]";
+}
 template <class T>
 const T& shown(const T& part) {
   return part;

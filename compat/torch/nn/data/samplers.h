@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "lamella/api/tensor_of.h"
 #include "lamella/nn/serialize/archive.h"
 
 namespace lamella::data::samplers {

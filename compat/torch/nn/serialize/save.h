@@ -19,15 +19,15 @@ LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const
   }
 }
 namespace detail {
-// Pairs of a module's tensor and the tensor read for it.
-using Readings = std::vector<std::pair<Tensor, Tensor>>;
+// Each of a module's tensors, followed by the tensor read for it.
+using Readings = std::vector<Tensor>;
 LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const Module& module,
                                 Readings* readings) {
   for (auto& list : {module.named_parameters(false), module.named_buffers(false)}) {
     for (auto& item : list) {
       Tensor found;
       archive.read(item.key(), found);
-      readings->emplace_back(item.value(), found);
+      for (const Tensor& each : {item.value(), found}) readings->push_back(each);
     }
   }
   for (auto& child : module.named_children()) {
@@ -46,7 +46,7 @@ LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module&
   detail::Readings readings;
   detail::find_readings(archive, module, &readings);
   NoGradGuard guard;
-  for (auto& [tensor, found] : readings) tensor.set_data(found);
+  for (size_t i = 0; i < readings.size(); i += 2) readings[i].set_data(readings[i + 1]);
 }
 template <class M>
   requires std::is_base_of_v<Module, M>
@@ -81,8 +81,8 @@ namespace lamella::optim {
 namespace detail {
 
 // Calls f with the name in files and the value of each of the optimizer's options.
-template <class F>
-void with_options(OptimizerOptionsOf<>& options, F&& f) {
+template <int lazy_, class F>
+void with_options(OptimizerOptionsOf<lazy_>& options, F&& f) {
   auto adam = [&](auto& each) {
     f("lr", each.lr());
     f("betas", each.betas());
@@ -90,30 +90,30 @@ void with_options(OptimizerOptionsOf<>& options, F&& f) {
     f("weight_decay", each.weight_decay());
     f("amsgrad", each.amsgrad());
   };
-  if (auto* sgd = dynamic_cast<SGDOptions*>(&options)) {
+  if (auto* sgd = dynamic_cast<SGDOptionsOf<lazy_>*>(&options)) {
     f("lr", sgd->lr());
     f("momentum", sgd->momentum());
     f("dampening", sgd->dampening());
     f("weight_decay", sgd->weight_decay());
     f("nesterov", sgd->nesterov());
-  } else if (auto* plain = dynamic_cast<AdamOptions*>(&options)) {
+  } else if (auto* plain = dynamic_cast<PlainAdamOptions<lazy_>*>(&options)) {
     adam(*plain);
-  } else if (auto* decoupled = dynamic_cast<AdamWOptions*>(&options)) {
+  } else if (auto* decoupled = dynamic_cast<DecoupledAdamOptions<lazy_>*>(&options)) {
     adam(*decoupled);
-  } else if (auto* adagrad = dynamic_cast<AdagradOptions*>(&options)) {
+  } else if (auto* adagrad = dynamic_cast<AdagradOptionsOf<lazy_>*>(&options)) {
     f("lr", adagrad->lr());
     f("lr_decay", adagrad->lr_decay());
     f("weight_decay", adagrad->weight_decay());
     f("initial_accumulator_value", adagrad->initial_accumulator_value());
     f("eps", adagrad->eps());
-  } else if (auto* rmsprop = dynamic_cast<RMSpropOptions*>(&options)) {
+  } else if (auto* rmsprop = dynamic_cast<RMSpropOptionsOf<lazy_>*>(&options)) {
     f("lr", rmsprop->lr());
     f("alpha", rmsprop->alpha());
     f("eps", rmsprop->eps());
     f("weight_decay", rmsprop->weight_decay());
     f("momentum", rmsprop->momentum());
     f("centered", rmsprop->centered());
-  } else if (auto* lbfgs = dynamic_cast<LBFGSOptions*>(&options)) {
+  } else if (auto* lbfgs = dynamic_cast<LBFGSOptionsOf<lazy_>*>(&options)) {
     f("lr", lbfgs->lr());
     f("max_iter", lbfgs->max_iter());
     f("max_eval", lbfgs->max_eval());
@@ -126,14 +126,14 @@ void with_options(OptimizerOptionsOf<>& options, F&& f) {
                                   "save: expected an optimizer of this library, got another one");
   }
 }
-template <class State, class F>
-void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
-  if (dynamic_cast<SGDOptions*>(&options) != nullptr) {
+template <int lazy_, class State, class F>
+void with_state(OptimizerOptionsOf<lazy_>& options, State& state, F&& f) {
+  if (dynamic_cast<SGDOptionsOf<lazy_>*>(&options) != nullptr) {
     f("momentum_buffer", state.first);
     return;
   }
-  if (dynamic_cast<LBFGSOptions*>(&options) != nullptr) {
-    auto& lbfgs = static_cast<LBFGSParamState&>(state);
+  if (dynamic_cast<LBFGSOptionsOf<lazy_>*>(&options) != nullptr) {
+    auto& lbfgs = static_cast<LBFGSParamStateOf<lazy_>&>(state);
     f("func_evals", lbfgs.func_evals());
     f("n_iter", lbfgs.n_iter());
     f("t", lbfgs.t());
@@ -148,11 +148,11 @@ void with_state(OptimizerOptionsOf<>& options, State& state, F&& f) {
     return;
   }
   f("step", state.steps);
-  if (dynamic_cast<AdagradOptions*>(&options) != nullptr) {
+  if (dynamic_cast<AdagradOptionsOf<lazy_>*>(&options) != nullptr) {
     f("sum", state.first);
     return;
   }
-  if (dynamic_cast<RMSpropOptions*>(&options) != nullptr) {
+  if (dynamic_cast<RMSpropOptionsOf<lazy_>*>(&options) != nullptr) {
     f("square_avg", state.second);
     f("momentum_buffer", state.first);
     f("grad_avg", state.largest);

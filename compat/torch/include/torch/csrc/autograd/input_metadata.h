@@ -4,8 +4,6 @@
 #include <ATen/ExpandUtils.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <functional>
-
 namespace torch::autograd {
 class InputMetadata {
  public:
@@ -25,9 +23,9 @@ class InputMetadata {
 
 // Gradients of other shapes are summed where these shapes were broadcast, and those of other dtypes
 // converted; error, in the words of `format_error`, for all others.
-LAMELLA_LAZY void validate_outputs(
-    const std::vector<std::optional<InputMetadata>>& metadata, variable_list& grads,
-    const std::function<std::string(const std::string&)>& format_error) {
+template <class F>
+void validate_outputs(const std::vector<std::optional<InputMetadata>>& metadata,
+                      variable_list& grads, const F& format_error) {
   auto check = [&](bool is_right, const auto&... text) {
     LAMELLA_CHECK(is_right, format_error(lamella::str(text...)));
   };
