@@ -423,6 +423,10 @@ def _write_difference(dense: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return _write_sum(dense, other, alpha=-alpha)
 
 
+def _write_product(own: Tensor, other: Any) -> Tensor:
+    return own.mul_(other if isinstance(own, SparseTensor) else other.to_dense())
+
+
 def _write_copy(dense: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return dense.copy_(src if isinstance(dense, SparseTensor) else src.to_dense())
 
@@ -436,11 +440,11 @@ def _sparse_written() -> Any:  # that module imports this one
 # methods of SparseTensor.
 _ANSWERS: dict[str, Any] = {
     "add": add, "add_": _write_sum, "addmm": addmm, "bmm": bmm, "copy_": _write_copy,
-    "empty_like": zeros_like, "linear": _linear, "matmul": matmul, "mm": mm, "mul": mul, "mv": mv,
-    "new_empty": _new_zeros, "new_zeros": _new_zeros, "sparse_mask": sparse_mask, "spmm": mm,
-    "sub": _sub, "sub_": _write_difference, "zeros_like": zeros_like, **_sparse_shapes.JOINS,
+    "empty_like": zeros_like, "linear": _linear, "matmul": matmul, "mm": mm, "mul": mul,
+    "mul_": _write_product, "mv": mv, "new_empty": _new_zeros, "new_zeros": _new_zeros,
+    "sparse_mask": sparse_mask, "spmm": mm, "sub": _sub, "sub_": _write_difference, "zeros_like": zeros_like, **_sparse_shapes.JOINS,
 }  # fmt: skip
-_ANSWERS.update({"__iadd__": _write_sum, "__isub__": _write_difference})
+_ANSWERS.update({"__iadd__": _write_sum, "__isub__": _write_difference, "__imul__": _write_product})
 
 
 def answer(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -19,7 +19,9 @@ def written(own: SparseTensor, other: SparseTensor) -> SparseTensor:
     """Replaces the elements of `own` by those of `other`, of the same shape; returns `own`."""
     _check_writable(own)
     is_leaf = own._stored.is_leaf and own._stored.requires_grad
-    check("sparse", other.dtype == own.dtype, f"a result of dtype {own.dtype}, got {other.dtype}")
+    fits = lamella.can_cast(other.dtype, own.dtype)
+    check("sparse", fits, f"a result of dtype {own.dtype}, got {other.dtype}")
+    other = other.to(own.dtype)
     if other.layout != own.layout:
         other = other.to_sparse(layout=own.layout)
     grad = own._stored.grad if is_leaf else None

@@ -474,7 +474,8 @@ LAMELLA_COLD void run_in_complex64(TensorIteratorBase& iter, const LoopTable& ta
       input = out.new_empty({}, iter.dtype(i));
       std::memcpy(input.data_ptr(), iter.data_ptr(i), static_cast<size_t>(iter.element_size(i)));
     }
-    inputs.push_back(table.first_is_bool && i == 1 ? input : input.to(wide));
+    // Numbers of wider types become complex32 first, before or behind the tensor.
+    inputs.push_back(table.first_is_bool && i == 1 ? input : input.to(common).to(wide));
   }
   if (table.first_is_bool) {
     out.copy_(inputs[1].where(inputs[0], inputs[2]));

@@ -83,6 +83,9 @@ t = s.clone()
 t += s
 t *= 3
 print(t.coalesce(), d.clone().add_(s), d.clone().add_(s, alpha=2), d.clone().sub_(s))
+print(d.clone().mul_(s).to_dense())
+small = s.coalesce().to(torch.uint8)
+print(small.mul_(s.coalesce().to(torch.int16)).to_dense())
 t = s.coalesce().clone()
 t._values().fill_(7)
 print(t, t.sin_())

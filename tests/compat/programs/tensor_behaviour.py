@@ -174,6 +174,7 @@ for dtype in (torch.float32, torch.int16, torch.bool, torch.complex64):
     print(torch.ones(2).to(dtype).storage_type().__name__)
 print(torch.arange(6).view(2, 3).roll(1, dims=None))
 half = torch.tensor([1 + 2j, 0, 3]).to(torch.complex32)
+print(half * 100000, 100000 * half, 2.5 * half)
 print(half.any(), half.all(), half.count_nonzero(), (half * 0).any(0), torch.all(half, 0))
 print(torch.arange(3.0)._neg_view(), torch.UntypedStorage(4).filename)
 for wrong in (
