@@ -198,3 +198,35 @@ def test_compile_says_what_became_of_a_function(capsys):
     (plan,) = compiled.programs(planned=True)
     assert "is_scheduled=true" in str(plan) and "exponential" in str(plan)
     assert "is_scheduled" not in str(compiled.programs()[0])
+
+
+def test_what_repeats_is_calculated_where_it_is_read():
+    text = """HloModule repeats
+ENTRY main {
+  x = f32[40,50] parameter(0)
+  row = f32[50] parameter(1)
+  half = f32[50] negate(row)
+  wide = f32[40,50] broadcast(half), dimensions={1}
+  root = f32[40,50] sine(wide)
+  a = f32[40,50] multiply(x, root)
+  p = f32[40,50] custom-call(a), custom_call_target="aten::special_i1"
+  b = f32[40,50] add(p, root)
+  q = f32[40,50] custom-call(b), custom_call_target="aten::special_i1"
+  ROOT c = (f32[40,50], f32[40,50]) tuple(q, root)
+}
+"""
+    inside = text.replace(
+        "ROOT c = (f32[40,50], f32[40,50]) tuple(q, root)", "ROOT c = f32[40,50] subtract(q, root)"
+    )
+    x = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
+    row = np.linspace(-2, 2, 50, dtype=np.float32)
+    for one in (text, inside):
+        program = hlo.compile(one)
+        got = program(lamella.tensor(x), lamella.tensor(row))
+        expected = hlo.evaluate(one, lamella.tensor(x), lamella.tensor(row))
+        for mine, right in zip(got, expected):
+            np.testing.assert_allclose(mine.numpy(), right.numpy(), rtol=2e-5, atol=1e-6)
+    explained = hlo.compile(inside).explain()
+    if "there is no compiler" not in explained:
+        loops = [line for line in explained.splitlines() if "loop over" in line]
+        assert not any("root" in line or "wide" in line for line in loops), explained

@@ -271,8 +271,8 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
     most = std::max(most, level[n]);
   }
 
-  // Values that only repeat fewer elements are calculated in the region that reads them, which then
-  // need not write them to memory.
+  // Values that only repeat fewer elements are calculated in each region that reads them, so that
+  // no region writes them to memory for others.
   std::vector<bool> repeats(all.size(), false);
   for (size_t n = 0; n < all.size(); ++n) {
     const Instruction& i = *all[n];
@@ -285,62 +285,77 @@ std::vector<ScheduledStep> schedule(const Computation& computation, NativeRules*
       });
     }
   }
-  std::vector<int> read_at(all.size(), most);
-  for (size_t n = all.size(); n-- > 0;) {
-    if (!needed[n]) continue;
-    const bool waits = repeats[n] || (chosen && is_code[n]);
-    if (waits && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
-    for (const Instruction* operand : all[n]->operands) {
-      read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
+  // Steps that were chosen run as late as they are read, so that fewer regions hold them.
+  if (chosen) {
+    std::vector<int> read_at(all.size(), most);
+    for (size_t n = all.size(); n-- > 0;) {
+      if (!needed[n]) continue;
+      if (is_code[n] && all[n] != computation.root) level[n] = std::max(level[n], read_at[n]);
+      for (const Instruction* operand : all[n]->operands) {
+        read_at[at(operand)] = std::min(read_at[at(operand)], level[n]);
+      }
     }
   }
-
   std::vector<std::vector<size_t>> codes(static_cast<size_t>(most) + 1), rules(codes.size());
+  std::vector<bool> read_by_rule(all.size(), false);
+  read_by_rule[at(computation.root)] = true;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (!needed[n] || is_code[n]) continue;
+    for (const Instruction* operand : all[n]->operands) read_by_rule[at(operand)] = true;
+  }
   for (size_t n = 0; n < all.size(); ++n) {
     if (!needed[n] || all[n]->opcode == Opcode::Parameter) continue;
+    if (repeats[n] && !read_by_rule[n]) continue;
     (is_code[n] ? codes : rules)[static_cast<size_t>(level[n])].push_back(n);
   }
   // A long region becomes several, as compiling takes time by the square of a function's length.
   constexpr int64_t kMaxRegion = 2000;
   std::vector<ScheduledStep> steps;
   std::vector<int> region_of(all.size(), -1);
+  // Values that a rule or another region reads, and the root.
+  std::vector<bool> leaves = read_by_rule;
   int regions = 0;
   for (size_t l = 0; l < codes.size(); ++l) {
     for (size_t next = 0; next < codes[l].size(); ++regions) {
       ScheduledStep step;
-      std::unordered_set<const Instruction*> inputs;
-      for (int64_t size = 0; next < codes[l].size() && size < kMaxRegion; ++next) {
-        size_t n = codes[l][next];
-        const Instruction* i = all[n];
-        size += 1 + native->expanded_size(*i);
-        region_of[n] = regions;
-        for (const Instruction* operand : i->operands) {
-          if (operand->opcode == Opcode::Constant) {
-            if (inputs.insert(operand).second) step.region.instructions.push_back(operand);
-          } else if (region_of[at(operand)] != regions && inputs.insert(operand).second) {
-            step.region.inputs.push_back(operand);
+      std::unordered_set<const Instruction*> seen;
+      int64_t size = 0;
+      // Adds an instruction, and what is calculated again for it.
+      auto add = [&](const Instruction* i) {
+        std::vector<const Instruction*> added{i};
+        for (size_t a = 0; a < added.size(); ++a) {
+          if (added[a]->opcode == Opcode::Constant) continue;
+          size += 1 + native->expanded_size(*added[a]);
+          for (const Instruction* operand : added[a]->operands) {
+            size_t o = at(operand);
+            if (region_of[o] == regions || !seen.insert(operand).second) continue;
+            if (operand->opcode == Opcode::Constant || repeats[o]) {
+              added.push_back(operand);
+            } else {
+              step.region.inputs.push_back(operand);
+              leaves[o] = true;
+            }
           }
         }
-        step.region.instructions.push_back(i);
+        std::ranges::sort(added, {}, at);
+        step.region.instructions.insert(step.region.instructions.end(), added.begin(), added.end());
+      };
+      while (next < codes[l].size() && size < kMaxRegion) {
+        size_t n = codes[l][next++];
+        region_of[n] = regions;
+        add(all[n]);
       }
       steps.push_back(std::move(step));
     }
     for (size_t n : rules[l]) steps.push_back({all[n], {}});
   }
-  // Outputs of regions: values that a rule or another region reads, and the root.
-  std::vector<bool> leaves(all.size(), false);
-  leaves[at(computation.root)] = true;
-  for (size_t n = 0; n < all.size(); ++n) {
-    if (!needed[n]) continue;
-    for (const Instruction* operand : all[n]->operands) {
-      size_t o = at(operand);
-      if (is_code[o] && (!is_code[n] || region_of[n] != region_of[o])) leaves[o] = true;
-    }
-  }
+  regions = 0;
   for (ScheduledStep& step : steps) {
+    if (step.instruction != nullptr) continue;
     for (const Instruction* i : step.region.instructions) {
-      if (is_code[at(i)] && leaves[at(i)]) step.region.outputs.push_back(i);
+      if (region_of[at(i)] == regions && leaves[at(i)]) step.region.outputs.push_back(i);
     }
+    ++regions;
   }
   return steps;
 }

@@ -67,8 +67,8 @@ void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugat
 // group.
 bool has_gemm(ScalarType dtype);
 // Requires contiguous rows of c, contiguous rows or columns of b, and for bfloat16 contiguous rows
-// of a. If d's columns are 0 apart, each of its rows repeats one number for the columns of two tiles
-// or more.
+// of a. If d's columns are 0 apart, each of its rows repeats one number for the columns of two
+// tiles or more.
 void tiled_gemm(const Gemm& problem);
 // is_dots_gemm() is true if dots_gemm(), which sums along k, can compute the problem: at most
 // `most_rows` rows. c and d may have any strides.
