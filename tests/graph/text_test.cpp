@@ -154,4 +154,18 @@ TEST(Text, Errors) {
   for (const auto& [text, expected] : rows) EXPECT_EQ(error_of(text), expected) << text;
 }
 
+TEST(Text, NamesOfComputations) {
+  Module module("m");
+  EXPECT_EQ(module.free_computation_name("f"), "f");
+  module.add_computation("f");
+  module.add_computation("f.2");
+  for (const char* expected : {"f.1", "f.3", "f.4"}) {
+    std::string name = module.free_computation_name("f");
+    EXPECT_EQ(name, expected);
+    module.add_computation(name);
+  }
+  EXPECT_EQ(module.free_computation_name("f.2"), "f.2.1");
+  EXPECT_EQ(module.free_computation_name("g"), "g");
+}
+
 }  // namespace

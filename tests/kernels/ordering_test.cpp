@@ -52,6 +52,39 @@ TEST(LongWords, AreSortedAtEveryLength) {
   test_long_words<uint32_t>([](auto* x, int64_t n) { return sort_long_keys_on(kCPU, x, n); });
 }
 
+// Pairs whose keys are spread evenly, or are few, or differ in their lowest bits, or crowd
+// together.
+std::vector<uint64_t> pairs_of(int64_t n, int bits, int kind) {
+  std::vector<uint64_t> pairs = numbers(n, uint64_t{1} << bits);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    uint64_t& key = pairs[i];
+    if (kind == 1) key %= 7;
+    if (kind == 2) key = key % 2 << (bits - 1) | key % 64;
+    if (kind == 3 && i % 100 != 0) key %= 5000;
+    key = std::min(key, (uint64_t{1} << bits) - 1) << 32 | i;
+  }
+  return pairs;
+}
+TEST(Pairs, AreSortedInStretches) {
+  for (int64_t n : {1, 17, 513, 2049, 9000, 100'000}) {
+    for (int bits : {7, 12, 20, 32}) {
+      for (int kind = 0; kind < 4; ++kind) {
+        std::vector<uint64_t> pairs = pairs_of(n, bits, kind), other(pairs.size()), want = pairs;
+        std::sort(want.begin(), want.end());
+        int64_t next = 0;  // where the next stretch begins
+        auto done = [](void* context, int64_t begin, int64_t count) {
+          auto* at = static_cast<int64_t*>(context);
+          EXPECT_EQ(begin, *at);
+          *at += count;
+        };
+        if (!sort_pairs_on(kCPU, pairs.data(), other.data(), n, bits, done, &next)) return;
+        EXPECT_EQ(next, n);
+        ASSERT_EQ(pairs, want) << n << " pairs, " << bits << " bits, kind " << kind;
+      }
+    }
+  }
+}
+
 TEST(Digits, KeepTheOrderOfEquals) {
   for (int64_t n : {1, 100, 20'000, 300'000}) {
     for (int bits : {1, 8, 11, 12, 31, 32}) {

@@ -208,8 +208,8 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
 uint64_t* sort_pairs(uint64_t* words, uint64_t* other, int64_t n, int bits) {
   // Parts this long are sorted without a question for interrupts.
   constexpr int64_t kPart = 1 << 24;
-  if (n <= kMaxBuckets && bits > kMaxSmallBits) {
-    sort_pairs_on(DeviceType::CPU, words, other, n, bits, nullptr, nullptr);
+  if (n <= kMaxBuckets && bits > kMaxSmallBits &&
+      sort_pairs_on(DeviceType::CPU, words, other, n, bits, nullptr, nullptr)) {
     check_interrupt();
     return words;
   }
@@ -307,9 +307,10 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     auto done = [](void* context, int64_t begin, int64_t count) {
       static_cast<const SortedWords<K>*>(context)->store(begin, count);
     };
-    sort_pairs_on(DeviceType::CPU, words, other, n, packing.bits, done,
-                  const_cast<SortedWords<K>*>(&in_order));
-    return check_interrupt();
+    void* context = const_cast<SortedWords<K>*>(&in_order);
+    if (sort_pairs_on(DeviceType::CPU, words, other, n, packing.bits, done, context)) {
+      return check_interrupt();
+    }
   }
   uint64_t* sorted = sort_pairs(words, other, n, packing.bits - dropped);
   if (dropped == 0) return store_words(line, packing, sorted, k, out);

@@ -366,9 +366,12 @@ void sort_in_buckets(uint64_t* pairs, uint64_t* other, int64_t n, uint32_t base,
   }
 }
 
-void sort_pairs_kernel(uint64_t* pairs, uint64_t* other, int64_t n, int bits, pairs_done_fn done,
+bool sort_pairs_kernel(uint64_t* pairs, uint64_t* other, int64_t n, int bits, pairs_done_fn done,
                        void* context) {
-  sort_in_buckets(pairs, other, n, 0, bits, done, context);
+  // With short vectors a sort by digits is faster.
+  if constexpr (kLanes < 8) return false;
+  if (n > 0) sort_in_buckets(pairs, other, n, 0, bits, done, context);
+  return true;
 }
 
 }  // namespace

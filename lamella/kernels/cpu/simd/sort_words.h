@@ -12,9 +12,10 @@ LAMELLA_KERNEL(sort_words_fn, sort_words_on);
 
 // Sorts n < 2^31 words whose lower halves are ascending positions by their upper halves, which have
 // `bits` bits. `other` has room for n words. Calls done(context, begin, count) for each stretch of
-// pairs as soon as it is in order, while the caches have it. See Note [Pairs in buckets].
+// pairs as soon as it is in order, while the caches have it. Returns false, and does nothing, if
+// this capability has no fast network. See Note [Pairs in buckets].
 using pairs_done_fn = void (*)(void* context, int64_t begin, int64_t count);
-using sort_pairs_fn = void (*)(uint64_t* pairs, uint64_t* other, int64_t n, int bits,
+using sort_pairs_fn = bool (*)(uint64_t* pairs, uint64_t* other, int64_t n, int bits,
                                pairs_done_fn done, void* context);
 LAMELLA_KERNEL(sort_pairs_fn, sort_pairs_on);
 
