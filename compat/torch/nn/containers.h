@@ -81,6 +81,12 @@ LAMELLA_LAZY class ParametersOf : public ModuleOf<lazy_> {
  protected:
   Named<Tensor>& entries() { return this->own_parameters(); }
   const Named<Tensor>& entries() const { return const_cast<ParametersOf*>(this)->own_parameters(); }
+  static Tensor copy_of(const Tensor& parameter, const std::optional<Device>& device) {
+    NoGradGuard guard;
+    Tensor copy = parameter.clone();
+    if (device) copy = copy.to(*device, copy.scalar_type());
+    return copy.set_requires_grad(parameter.requires_grad());
+  }
   void show_entries(std::ostream& stream, const char* name) const {
     detail::show(stream, "torch::nn::", name, "(\n");
     for (auto& item : entries()) {
@@ -111,12 +117,7 @@ LAMELLA_LAZY class ParameterListImplOf : public ParametersOf<lazy_> {
   std::shared_ptr<ModuleOf<lazy_>> clone(
       const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ParameterListImplOf>();
-    for (auto& item : *this) {
-      NoGradGuard guard;
-      Tensor copy = item.value().clone();
-      twin->append((device ? copy.to(*device, copy.scalar_type()) : copy)
-                       .set_requires_grad(item.value().requires_grad()));
-    }
+    for (auto& item : *this) twin->append(this->copy_of(item.value(), device));
     return twin;
   }
   // Keeps the parameter's requires_grad.
@@ -151,12 +152,7 @@ LAMELLA_LAZY class ParameterDictImplOf : public ParametersOf<lazy_> {
   std::shared_ptr<ModuleOf<lazy_>> clone(
       const std::optional<Device>& device = std::nullopt) const override {
     auto twin = std::make_shared<ParameterDictImplOf>();
-    for (auto& item : *this) {
-      NoGradGuard guard;
-      Tensor copy = item.value().clone();
-      twin->insert(item.key(), (device ? copy.to(*device, copy.scalar_type()) : copy)
-                                   .set_requires_grad(item.value().requires_grad()));
-    }
+    for (auto& item : *this) twin->insert(item.key(), this->copy_of(item.value(), device));
     return twin;
   }
   Tensor& insert(const std::string& key, const Tensor& parameter) {
