@@ -442,7 +442,8 @@ _ANSWERS: dict[str, Any] = {
     "add": add, "add_": _write_sum, "addmm": addmm, "bmm": bmm, "copy_": _write_copy,
     "empty_like": zeros_like, "linear": _linear, "matmul": matmul, "mm": mm, "mul": mul,
     "mul_": _write_product, "mv": mv, "new_empty": _new_zeros, "new_zeros": _new_zeros,
-    "sparse_mask": sparse_mask, "spmm": mm, "sub": _sub, "sub_": _write_difference, "zeros_like": zeros_like, **_sparse_shapes.JOINS,
+    "sparse_mask": sparse_mask, "spmm": mm, "sub": _sub, "sub_": _write_difference,
+    "zeros_like": zeros_like, **_sparse_shapes.JOINS,
 }  # fmt: skip
 _ANSWERS.update({"__iadd__": _write_sum, "__isub__": _write_difference, "__imul__": _write_product})
 
