@@ -260,8 +260,8 @@ ENDLESS = """
     cond { s = s32[] parameter(0)  ROOT r = pred[] constant(true) }
     ENTRY e { z = s32[] constant(0)  ROOT w = s32[] while(z), condition=cond, body=body }
 """
-# Each takes several times as long as the signal waits, on fast machines too: work that ignores signals
-# prints "done" first.
+# Each takes several times as long as the test waits before its signal, on fast machines too: work
+# that ignores signals prints "done" first.
 LONG = {
     "endless program": "lamella.hlo.evaluate(ENDLESS)",
     "endless compiled program": "lamella.hlo.compile(ENDLESS)()",
