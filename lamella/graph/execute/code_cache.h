@@ -20,8 +20,9 @@
 
 namespace lamella::hlo {
 
-// Code for the regions, of this machine or of a device: from `stored` if it matches, else from the cache, else from the compiler,
-// whose code is then cached. nullopt if there is no code and no compiler.
+// Code for the regions, of this machine or of a device: from `stored` if it matches, else from the
+// cache, else from the compiler, whose code is then cached. nullopt if there is no code and no
+// compiler.
 std::optional<CodeImage> image_of(const Module& module, std::span<const Region* const> regions,
                                   StoredCode* stored, bool on_device = false);
 // What code depends on beside its regions: the machine, and Lamella's libraries.
