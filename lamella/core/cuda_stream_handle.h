@@ -18,6 +18,16 @@ struct CudaTable {
   // live on.
   lamella_status (*launch)(int device, void* kernel, const char* name, const void* parameters,
                            unsigned blocks, unsigned threads);
+  // Captured graphs: Note [Captured streams] in lamella/cuda/graphs.h.
+  struct Graphs {
+    lamella_status (*make)(void** graph);
+    lamella_status (*free)(void* graph);
+    lamella_status (*begin)(void* graph, int64_t pool, int mode);
+    lamella_status (*end)(void* graph, int64_t* nodes);
+    lamella_status (*abandon)(void* graph);
+    lamella_status (*replay)(void* graph);
+    lamella_status (*is_capturing)(int device, int64_t stream, int* captured);
+  } graphs;
 };
 
 // NULL if the library was not loaded, as it is with the first tensor on a device: another library

@@ -237,8 +237,6 @@ lamella_status launch_of_program(int device, void* kernel, const char* name, con
 }
 void count_step(const char* name) { count_fallback(name); }
 }  // namespace
-extern "C" __attribute__((visibility("default"))) const CudaTable lamella_cuda_table = {
-    lamella_cuda_enter, lamella_cuda_stream_handle, count_step, load_kernel_of, launch_of_program};
 
 // ---- Captured graphs ----
 
@@ -275,3 +273,13 @@ LAMELLA_CUDA_API lamella_cuda_graph_reset(void* graph) {
 LAMELLA_CUDA_API lamella_cuda_graph_pool_of(void* graph, int64_t* pool) {
   return detail::guarded([&] { *pool = static_cast<Graph*>(graph)->pool(); });
 }
+
+extern "C" __attribute__((visibility("default"))) const CudaTable lamella_cuda_table = {
+    lamella_cuda_enter,
+    lamella_cuda_stream_handle,
+    count_step,
+    load_kernel_of,
+    launch_of_program,
+    {lamella_cuda_graph_make, lamella_cuda_graph_free, lamella_cuda_graph_begin,
+     lamella_cuda_graph_end, lamella_cuda_graph_abandon, lamella_cuda_graph_replay,
+     lamella_cuda_is_capturing}};

@@ -11,32 +11,16 @@
 namespace lamella::hlo {
 namespace {
 
-// What liblamella_cuda.so has for graphs.
-struct Functions {
-  lamella_status (*make)(void** graph);
-  lamella_status (*free)(void* graph);
-  lamella_status (*begin)(void* graph, int64_t pool, int mode);
-  lamella_status (*end)(void* graph, int64_t* nodes);
-  lamella_status (*abandon)(void* graph);
-  lamella_status (*replay)(void* graph);
-  lamella_status (*is_capturing)(int device, int64_t stream, int* captured);
-};
-const Functions& functions() {
-  static const Functions found = {
-      find_cuda_function<decltype(Functions::make)>("lamella_cuda_graph_make"),
-      find_cuda_function<decltype(Functions::free)>("lamella_cuda_graph_free"),
-      find_cuda_function<decltype(Functions::begin)>("lamella_cuda_graph_begin"),
-      find_cuda_function<decltype(Functions::end)>("lamella_cuda_graph_end"),
-      find_cuda_function<decltype(Functions::abandon)>("lamella_cuda_graph_abandon"),
-      find_cuda_function<decltype(Functions::replay)>("lamella_cuda_graph_replay"),
-      find_cuda_function<decltype(Functions::is_capturing)>("lamella_cuda_is_capturing")};
-  return found;
+// NULL where another library brings the device.
+const CudaTable::Graphs* functions() {
+  static const CudaTable* table = cuda_table();
+  return table == nullptr ? nullptr : &table->graphs;
 }
 constexpr int kOfThisThread = 1;  // of CUstreamCaptureMode
 
 bool is_captured(const Stream& stream) {
   int captured = 0;
-  detail::check(functions().is_capturing(stream.device_index(), stream.id(), &captured));
+  detail::check(functions()->is_capturing(stream.device_index(), stream.id(), &captured));
   return captured != 0;
 }
 
@@ -46,7 +30,7 @@ DeviceGraph::DeviceGraph(Device device) : device_(device) {}
 DeviceGraph::~DeviceGraph() {
   results_.clear();
   arguments_.clear();
-  if (graph_ != nullptr) functions().free(graph_);
+  if (graph_ != nullptr) functions()->free(graph_);
 }
 
 std::vector<TensorBase> DeviceGraph::run(std::span<const TensorBase> given, const Run& run) {
@@ -54,7 +38,7 @@ std::vector<TensorBase> DeviceGraph::run(std::span<const TensorBase> given, cons
   // Runs at the same time are no replays: the graph has one place for each value.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !problem_.empty()) return run(given);
-  if (functions().make == nullptr) {
+  if (functions() == nullptr) {
     problem_ = "the device is not CUDA's";
     return run(given);
   }
@@ -141,7 +125,7 @@ std::vector<TensorBase> DeviceGraph::replay(std::span<const TensorBase> argument
     Tensor copy(arguments_[k].copy);
     if (copy.defined()) copy.copy_(Tensor(arguments[k]));
   }
-  detail::check(functions().replay(graph_));
+  detail::check(functions()->replay(graph_));
   std::vector<TensorBase> made;
   for (const TensorBase& one : results_) made.push_back(Tensor(one).clone());
   return made;

@@ -1,6 +1,8 @@
 // Runs the backward graph: Note [The graph and its order] in node.h, Note [Two lanes] in engine.h.
 #include "lamella/layers/autograd/engine.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
@@ -484,6 +486,33 @@ struct DepthGuard {
   ~DepthGuard() { --depth; }
 };
 
+// The lowest address of the thread's stack; the highest one where it is not known.
+uintptr_t end_of_stack() {
+  void* lowest = reinterpret_cast<void*>(UINTPTR_MAX);
+#if defined(__GLIBC__)
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+  }
+#endif
+  return reinterpret_cast<uintptr_t>(lowest);
+}
+
+// Runs inside of runs use the same stack. A coroutine's is not the thread's, and is not checked.
+void check_stack() {
+  constexpr int kFit = 32;  // levels that fit any stack
+  constexpr uintptr_t kLeast = 256 << 10;
+  if (LAMELLA_LIKELY(depth <= kFit)) return;
+  static thread_local const uintptr_t end = end_of_stack();
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  LAMELLA_CHECK(here < end || here - end > kLeast,
+                "backward: expected calls of backward inside of each other to fit the thread's "
+                "stack, got ",
+                depth, " of them");
+}
+
 // Runs the queued callbacks and those they queue. Only the outermost run does this.
 lamella_status run_callbacks(bool call) {
   lamella_status status = LAMELLA_OK;
@@ -509,6 +538,7 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
                             const BackwardOptions& options, std::vector<TensorBase>* results) {
   try {
     DepthGuard guard;
+    check_stack();
     // Autograd's keys take part even if the layer that started the backward excludes them.
     constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
     lamella_status status;

@@ -67,6 +67,33 @@ TEST(Function, ATensorOrAListOfOne) {
 }
 
 // Arguments of all kinds; each list entry has a gradient of its own.
+struct Endless : Function<Endless> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return times(x, 2); }
+  static variable_list backward(AutogradContext*, variable_list grads) {
+    Tensor x = leaf({1, 2});
+    GradMode::set_enabled(true);
+    Endless::apply(x).backward(make({1, 1}));
+    return grads;
+  }
+};
+
+TEST(Function, BackwardInsideOfBackwardWithoutEnd) {
+  try {
+    Endless::apply(leaf({1, 2})).backward(make({1, 1}));
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& e) {
+    const std::string_view text = e.what();
+    EXPECT_TRUE(
+        text.starts_with("backward: expected calls of backward inside of each other to fit "
+                         "the thread's stack, got "))
+        << text;
+  }
+  // The engine can be used afterwards.
+  Tensor x = leaf({3});
+  Square::apply(x).backward(make({1}));
+  EXPECT_EQ(numbers(x.grad()), Numbers({6}));
+}
+
 struct Weighted : Function<Weighted> {
   static Tensor forward(AutogradContext* ctx, TensorList xs, const std::vector<double>& weights,
                         const std::optional<Tensor>& shift, std::string name, const Tensor& last) {
