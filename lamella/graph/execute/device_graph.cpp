@@ -87,7 +87,7 @@ void DeviceGraph::note(std::span<const TensorBase> arguments) {
 }
 
 void DeviceGraph::capture(std::span<const TensorBase> arguments, const Run& run) {
-  const Functions& cuda = functions();
+  const CudaTable::Graphs& cuda = *functions();
   if (graph_ != nullptr) {
     results_.clear();
     detail::check(cuda.free(std::exchange(graph_, nullptr)));
