@@ -30,12 +30,8 @@ struct scalar_value_type<T> {
 };
 }  // namespace c10
 
-// The functions of <complex> under the names that code for c10::complex uses.
+// Parts, norms and conjugates, as <complex> names them; complex_math.h has the other functions.
 namespace std {
-template <class T>
-T abs(const lamella::complex<T>& z) {
-  return lamella::abs(z);
-}
 template <class T>
 constexpr T real(const lamella::complex<T>& z) {
   return z.real();
