@@ -126,7 +126,9 @@ int put_data(PyObject* self, PyObject* value, void*) {
                  value != nullptr ? Py_TYPE(value)->tp_name : "nothing");
     return -1;
   }
-  if (((tensor_of(self)->flags ^ tensor_of(value)->flags) & LAMELLA_TENSOR_WRAPPER) != 0) {
+  const bool batched = is_batched(tensor_of(self)) || is_batched(tensor_of(value));
+  if (!batched &&
+      ((tensor_of(self)->flags ^ tensor_of(value)->flags) & LAMELLA_TENSOR_WRAPPER) != 0) {
     PyErr_SetString(PyExc_RuntimeError,
                     "data: expected two tensors with memory, or two without, as sparse ones are");
     return -1;

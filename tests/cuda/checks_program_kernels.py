@@ -232,7 +232,7 @@ def test_other_reductions_are_operators(check):
 
 
 class Block(nn.Module):
-    """A block of an encoder, before attention has a kernel of its own."""
+    """A block of an encoder."""
 
     def __init__(self, size=32, heads=4):
         super().__init__()

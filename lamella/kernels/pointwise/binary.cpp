@@ -148,10 +148,12 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
       op_name(), ": expected 'exponent' not to be negative for integers, got ", exponent);
   ScalarType type = native::result_type(self, exponent);
   if (is_integral(type, false)) {
-    visit_real(type, op_name(), [&](auto tag) {
+    visit_stored(type, op_name(), [&](auto tag) {
       using T = type_of<decltype(tag)>;
-      LAMELLA_CHECK(!detail::overflows_real<T>(exponent.toLong()), op_name(),
-                    ": expected 'exponent' to fit ", type, ", got ", exponent);
+      if constexpr (std::is_integral_v<T>) {
+        LAMELLA_CHECK(!detail::overflows_real<T>(exponent.toLong()), op_name(),
+                      ": expected 'exponent' to fit ", type, ", got ", exponent);
+      }
     });
   }
   if (power_of(type, exponent) == Power::kGeneral) {
