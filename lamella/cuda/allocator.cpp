@@ -340,7 +340,8 @@ class DeviceMemory {
     *block = like;
     return block;
   }
-  // Of the streams that use blocks which were freed; those without events are the last ones.
+  // Records an event on each stream that uses a freed block. Blocks without events are the last
+  // ones.
   void record_events() {
     std::vector<Block*> blocks;
     for (; !pending_.empty() && pending_.back().event == nullptr; pending_.pop_back()) {

@@ -31,7 +31,7 @@ constexpr AttentionTile attention_tile(int bytes, int width, bool backward) {
   const int columns = backward ? most * 64 / width : width < 128 ? most : most * 128 / width;
   return {rows, columns, 2 * rows};
 }
-// Of dynamic shared memory; every device with kernels has as much.
+// The bytes of dynamic shared memory of a block; every device with kernels has as much.
 constexpr int attention_bytes(int bytes, int width, bool backward) {
   const AttentionTile tile = attention_tile(bytes, width, backward);
   const int operands = (backward ? 2 : 1) * tile.rows + 2 * tile.columns;

@@ -128,8 +128,8 @@ LAMELLA_DEVICE void radix_pass(const RadixParameters& p) {
   }
   __syncthreads();
 
-  // Of the thread's digit: those of the warps before, of the tile, of the tiles before, and of
-  // smaller digits.
+  // Each thread counts one digit: its elements in the warps before, in the tile and in the tiles
+  // before, and the elements with smaller digits.
   uint32_t total = 0;
   for (int w = 0; w < kWarps; ++w) {
     const uint32_t here = of_warp[w][thread];

@@ -16,7 +16,7 @@
 #include "lamella/graph/compiler/session.h"
 #include "lamella/graph/compiler/units.h"
 
-// Of LLVM, weak since not every build of it has the target.
+// LLVM's functions are weak here, since not every build of LLVM has the target.
 extern "C" {
 [[gnu::weak]] void LLVMInitializeNVPTXTargetInfo();
 [[gnu::weak]] void LLVMInitializeNVPTXTarget();

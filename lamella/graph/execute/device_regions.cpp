@@ -140,56 +140,26 @@ std::unordered_set<const Instruction*> chosen(const Computation& computation, in
   return made;
 }
 
-bool is_array_constant(const Instruction* i) {
-  return i->opcode == Opcode::Constant && i->shape->elements() != 1;
-}
-// Constants with several elements are values of the program, which the device has already; other
-// regions' broadcasts are calculated here instead of being written and read.
-void choose_inputs(Region& region, DeviceRules& rules) {
-  std::vector<const Instruction*> todo = std::move(region.inputs);
-  std::erase_if(region.instructions, [&](const Instruction* i) {
-    if (is_array_constant(i)) todo.push_back(i);
-    return is_array_constant(i);
+// Constants with several elements are values of the program, which the device has already.
+void read_constants(Region& region) {
+  auto moved = std::ranges::stable_partition(region.instructions, [](const Instruction* i) {
+    return i->opcode != Opcode::Constant || i->shape->elements() == 1;
   });
-  std::unordered_set<const Instruction*> seen(region.instructions.begin(),
-                                              region.instructions.end());
-  region.inputs.clear();
-  for (size_t n = 0; n < todo.size(); ++n) {
-    const Instruction* i = todo[n];
-    if (!seen.insert(i).second) continue;
-    const bool repeats = i->opcode == Opcode::Broadcast && rules.is_compiled(*i);
-    if (repeats) todo.push_back(i->operands[0]);
-    const bool is_scalar = i->opcode == Opcode::Constant && !is_array_constant(i);
-    (repeats || is_scalar ? region.instructions : region.inputs).push_back(i);
-  }
-  std::ranges::sort(region.instructions, {}, &Instruction::index);
+  region.inputs.insert(region.inputs.end(), moved.begin(), moved.end());
+  region.instructions.erase(moved.begin(), moved.end());
 }
 // The steps of a computation; appends their regions.
 std::vector<DeviceStep> steps_of(const Computation& computation, NativeRules& native,
                                  DeviceRules& rules, std::vector<Region>& regions) {
   std::vector<ScheduledStep> scheduled =
       schedule(computation, &native, [&](const Instruction& i) { return rules.is_compiled(i); });
-  std::unordered_set<const Instruction*> read{computation.root};
-  std::vector<std::vector<const Instruction*>> owned;
-  for (ScheduledStep& step : scheduled) {
-    owned.push_back(step.region.instructions);
-    if (step.instruction != nullptr) {
-      read.insert(step.instruction->operands.begin(), step.instruction->operands.end());
-    } else {
-      choose_inputs(step.region, rules);
-      read.insert(step.region.inputs.begin(), step.region.inputs.end());
-    }
-  }
   std::vector<DeviceStep> steps;
-  for (size_t s = 0; s < scheduled.size(); ++s) {
-    Region& region = scheduled[s].region;
-    region.outputs.clear();
-    for (const Instruction* i : owned[s]) {
-      if (i->opcode != Opcode::Constant && read.contains(i)) region.outputs.push_back(i);
-    }
-    DeviceStep step{scheduled[s].instruction, nullptr};
+  for (ScheduledStep& scheduled_step : scheduled) {
+    Region& region = scheduled_step.region;
+    DeviceStep step{scheduled_step.instruction, nullptr};
     if (step.instruction == nullptr) {
       if (region.outputs.empty()) continue;
+      read_constants(region);
       step.region = std::make_unique<DeviceRegion>();
       step.region->inputs = region.inputs;
       step.region->outputs = region.outputs;

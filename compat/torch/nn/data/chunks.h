@@ -73,8 +73,8 @@ class ChunkDataset final
         policy_(std::move(preprocessing_policy)) {}
   ~ChunkDataset() override { stop(); }
 
-  // The next examples, fewer of them at the end of the epoch, and nullopt behind it. An exception
-  // of a reader is rethrown as a WorkerException.
+  // The next examples, fewer of them at the end of the epoch, and nullopt behind it. What a
+  // reader threw is thrown again as a WorkerException.
   BatchType get_batch(size_t batch_size) override {
     LAMELLA_CHECK_VALUE(batch_size == options_.batch_size(), "ChunkDataset: expected batches of ",
                         options_.batch_size(), " examples to be requested, got ", batch_size);
