@@ -21,7 +21,7 @@ os.environ["LAMELLA_CACHE"] = "off"
 ALLOWED = [
     (r"nvcc is not installed", 10, "no CUDA"),
     (r"NVIDIA's headers of the libraries are not installed", 1, "no headers of CUDA's libraries"),
-    (r"the stand-in for (asan|tsan) is not built", 11, "outside of tools/sanitize.sh"),
+    (r"the stand-in for (asan|tsan) is not built", 15, "outside of tools/sanitize.sh"),
     (r"Graphviz is not installed", 1, "no Graphviz"),
     (r"node is not installed", 1, "no Node.js"),
     (r"valgrind is not installed", 10, "no valgrind"),
