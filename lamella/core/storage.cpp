@@ -7,6 +7,7 @@
 #include "lamella/core/code.h"
 #include "lamella/core/kept_forms.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/core/thread_allocator.h"
 
 namespace lamella {
 namespace detail {
@@ -16,6 +17,8 @@ bool cpu_allocator_replaced = false;
 namespace {
 constexpr int kHeaderClass = pool_class(sizeof(Storage));
 thread_local const lamella_host_memory* host_memory = nullptr;
+thread_local Allocator* thread_allocator = nullptr;
+thread_local DeviceType thread_allocator_type = DeviceType::CPU;
 }  // namespace
 
 void free_foreign_memory(Storage* s) noexcept {
@@ -44,7 +47,11 @@ Storage* make_separate_storage(size_t nbytes, Device device) {
     }
   }
   try {
-    s->data = allocator->allocate(nbytes, device.index(), &s->context);
+    if (!device.is_cpu() && thread_allocator != nullptr && device.type() == thread_allocator_type) {
+      s->data = thread_allocator->allocate(nbytes, device.index(), &s->context);
+      if (s->data != nullptr) allocator = thread_allocator;
+    }
+    if (s->data == nullptr) s->data = allocator->allocate(nbytes, device.index(), &s->context);
   } catch (...) {
     pool_free(s, kHeaderClass);
     throw;
@@ -55,6 +62,14 @@ Storage* make_separate_storage(size_t nbytes, Device device) {
 }
 
 }  // namespace detail
+
+ThreadAllocator::ThreadAllocator(DeviceType type, Allocator* allocator) noexcept
+    : type_before_(std::exchange(detail::thread_allocator_type, type)),
+      before_(std::exchange(detail::thread_allocator, allocator)) {}
+ThreadAllocator::~ThreadAllocator() {
+  detail::thread_allocator_type = type_before_;
+  detail::thread_allocator = before_;
+}
 
 Storage* make_foreign_storage(void* data, size_t nbytes, Device device, void (*deleter)(void*),
                               void* context) {

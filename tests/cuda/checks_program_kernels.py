@@ -297,3 +297,120 @@ ENTRY e { a = f32[4,8] parameter(0) b = f32[4,8] exponential(a) c = f32[4,8] add
     program(values(lamella.float32, 4, 8).cuda())
     shown = program.explain()
     assert "  kernel, elements: c\n  call of aten::sin: " in shown, shown
+
+
+# ---- One block -----------------------------------------------------------------------------------
+
+
+def allocations(cuda, standin, program, *given):
+    """How many times a second run asks the device's allocator, but for workspaces of a library's
+    products; and its results."""
+
+    def count():
+        products = standin.calls("cublasLtMatmul")
+        return cuda.memory_stats()["allocation.all.allocated"] - products
+
+    program(*given)
+    before = count()
+    results = program(*given)
+    return count() - before, results
+
+
+def test_intermediate_arrays_are_one_allocation(cuda, standin):
+    """A run takes one block for its intermediate arrays, and memory for each result."""
+    x = values(lamella.float32, 2, 8, 32)
+    with lamella.no_grad():
+        expected = made(Block, "cpu")(x)
+        program = compiled(made(Block, "cuda"))
+        count, result = allocations(cuda, standin, program, x.cuda())
+    assert lamella.allclose(expected, result.cpu(), rtol=1e-4, atol=1e-5)
+    assert "  one block of " in program.explanation(steps=True)
+    assert not HAS_COMPILER or count == 2
+
+
+MODULE_OF_PRODUCTS = """HloModule m
+ENTRY e {{ a = f32[8,8] parameter(0)
+  b = f32[8,8] dot(a, a), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  c = f32[8,8] {view}
+  d = f32[8,8] dot(a, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  e = f32[8,8] dot(d, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  f = f32[8,8] dot(a, e), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT g = f32[8,8] dot(f, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}"""
+
+
+def test_places_of_views_and_of_operands_that_are_returned(cuda, standin):
+    """A view keeps its array's place. An operator that gives its operand without saying so does as
+    well: the steps for which the plan has that place, of d and f, get memory of their own."""
+    library = lamella.library.Library("checks_blocks", "DEF")
+    library.define("same(Tensor self) -> Tensor")
+    library.impl("same", lambda self: self, "CompositeExplicitAutograd")
+    a = values(lamella.float32, 8, 8) / 8
+    b = a @ a
+    for view, c, wanted in (
+        ("transpose(b), dimensions={1,0}", b.t(), 2),
+        ('custom-call(b), custom_call_target="checks_blocks::same"', b, 4),
+    ):
+        program = hlo.compile(MODULE_OF_PRODUCTS.format(view=view))
+        count, (result,) = allocations(cuda, standin, program, a.cuda())
+        expected = (a @ (a @ c @ c)) @ c
+        assert lamella.allclose(result.cpu(), expected, rtol=1e-5, atol=1e-6)
+        assert count == wanted
+        shown = program.explain()
+        # b, c, d and e at first; f takes the place of d.
+        assert "  one block of 1536 bytes for 4 arrays of e\n" in shown or "same" in shown, shown
+
+
+def test_blocks_of_loops_and_results_that_stay(cuda):
+    """Each computation has a block of its own, and no result is in one, whatever becomes of it."""
+    text = """HloModule m
+cond { s = (s32[], f32[8,8]) parameter(0) i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3) ROOT l = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[8,8]) parameter(0) i = s32[] get-tuple-element(s), index=0
+  x = f32[8,8] get-tuple-element(s), index=1 o = s32[] constant(1) j = s32[] add(i, o)
+  p = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  q = f32[8,8] dot(p, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[8,8] dot(q, p), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT t = (s32[], f32[8,8]) tuple(j, r) }
+ENTRY e { a = f32[8,8] parameter(0) z = s32[] constant(0)
+  b = f32[8,8] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[8,8] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  s = (s32[], f32[8,8]) tuple(z, c) w = (s32[], f32[8,8]) while(s), condition=cond, body=body
+  x = f32[8,8] get-tuple-element(w), index=1
+  u = f32[8,8] transpose(b), dimensions={1,0} f = f32[64] reshape(b)
+  ROOT t = (f32[8,8], f32[8,8], f32[64]) tuple(x, u, f) }"""
+    program = hlo.compile(text)
+    a = values(lamella.float32, 8, 8) / 4
+    kept = []
+    for n in range(4):
+        kept.append((n, program((a + n / 8).cuda())))
+    before = cuda.memory_allocated()
+    for n, made in kept:
+        for expected, got in zip(program(a + n / 8), made, strict=True):
+            assert lamella.allclose(expected, got.cpu(), rtol=1e-4, atol=1e-5)
+    del kept, made, got
+    assert cuda.memory_allocated() == before - 12 * 512
+
+
+# ---- Code for the host ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="there is no compiler")
+def test_a_program_of_the_device_has_no_code_for_the_host_before_it_runs_there(cuda):
+    x = values(lamella.float32, 4, 8)
+    on_device = x.cuda()
+    text = """HloModule host_code
+ENTRY e { a = f32[4,8] parameter(0) b = f32[4,8] exponential(a) ROOT c = f32[4,8] add(b, a) }"""
+
+    def compiles(act):
+        with lamella.profiler.profile() as profile:
+            result = act()
+        return result, [e.name for e in profile.events() if e.name.endswith("machine code")]
+
+    program, names = compiles(lambda: hlo.compile(text))
+    assert names == []
+    (there,), names = compiles(lambda: program(on_device))
+    assert names == []
+    (here,), names = compiles(lambda: program(x))
+    assert names == ["host_code: machine code"]
+    assert compiles(lambda: program(x))[1] == []
+    assert (here == there.cpu()).all().item()

@@ -1,44 +1,13 @@
 // Frame: what all parts of a region's code share: the emitter, reusable temporary memory, and early
 // returns from the function.
 #pragma once
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "lamella/graph/compiler/emitter.h"
+#include "lamella/graph/execute/memory_plan.h"
 
 namespace lamella::hlo::compiler {
-
-// First-fit allocator of temporary memory, in offsets that are multiples of 64 bytes.
-class Memory {
- public:
-  int64_t take(int64_t bytes) {
-    bytes = std::max<int64_t>(64, (bytes + 63) / 64 * 64);
-    int64_t at = 0;
-    for (auto [first, size] : taken_) {
-      if (first - at >= bytes) break;
-      at = first + size;
-    }
-    taken_.emplace(at, bytes);
-    most_ = std::max(most_, at + bytes);
-    return at;
-  }
-  // Memory that is never reused: it overlaps no other allocation, earlier or later.
-  int64_t take_for_ever(int64_t bytes) {
-    int64_t at = most_;
-    bytes = (bytes + 63) / 64 * 64;
-    taken_.emplace(at, bytes);
-    most_ = at + bytes;
-    return at;
-  }
-  void give_back(int64_t at) { taken_.erase(at); }
-  int64_t most() const { return most_; }
-
- private:
-  std::map<int64_t, int64_t> taken_;
-  int64_t most_ = 0;
-};
 
 struct Frame {
   Frame(llvm::Module& module, int vector_bytes, bool on_device = false);
@@ -56,7 +25,7 @@ struct Frame {
   void return_if(llvm::Value* failed);
 
   Emitter e;
-  Memory memory;
+  MemoryPlan memory;
   int64_t first_output = 0;  // number of the first buffer that is not an input
 };
 

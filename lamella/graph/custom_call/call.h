@@ -77,6 +77,8 @@ class PreparedCall {
                                                 Device /*device*/, RunContext& /*context*/) {
     return {};
   }
+  // Whether a result on a device may have an operand's memory, as a view has.
+  virtual bool shares_operands() const { return false; }
   // This call as an elementwise call; null if it is not elementwise.
   virtual const ElementwiseCall* elementwise() const { return nullptr; }
 };

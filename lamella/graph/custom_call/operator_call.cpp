@@ -130,6 +130,11 @@ class OperatorCall final : public PreparedCall, public ElementwiseCall {
   }
 
   bool runs_on_device() const override { return true; }
+  bool shares_operands() const override {
+    return std::ranges::any_of(plan_.schema.returns, [](const auto& one) {
+      return one.alias() != nullptr && !one.alias()->is_write;
+    });
+  }
   // Arguments that are devices, of factories, become this one.
   std::vector<TensorBase> run_on_device(std::span<const TensorBase> operands, Device device,
                                         RunContext&) override {

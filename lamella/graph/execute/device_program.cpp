@@ -4,19 +4,23 @@
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lamella/api/functions.h"
 #include "lamella/core/cuda_stream_handle.h"
 #include "lamella/core/error.h"
 #include "lamella/core/interrupt.h"
+#include "lamella/core/thread_allocator.h"
 #include "lamella/graph/custom_call/call.h"
 #include "lamella/graph/custom_call/device_call.h"
 #include "lamella/graph/custom_call/operator_plan.h"
 #include "lamella/graph/evaluate/rules.h"
 #include "lamella/graph/evaluate/together.h"
+#include "lamella/graph/execute/device_block.h"
 #include "lamella/graph/execute/device_graph.h"
 #include "lamella/graph/execute/device_regions.h"
 #include "lamella/graph/hlo/effects.h"
+#include "lamella/graph/passes/opcodes_to_operators.h"
 #include "lamella/graph/passes/pipeline.h"
 #include "lamella/graph/runtime/large_stack.h"
 #include "lamella/graph/runtime/tensor_value.h"
@@ -75,6 +79,8 @@ class Program final : public DeviceProgram {
         if (i->opcode == Opcode::CustomCall && !is_manual_call(*i)) prepare(*i);
       }
     }
+    find_steps(*module.entry, &run_);
+    for (const Computation* computation : run_) plan_block(*computation);
     for (const Computation* computation : module.computations) {
       for (const Instruction* i : computation->instructions) {
         if (i->opcode != Opcode::Constant) continue;
@@ -118,6 +124,11 @@ class Program final : public DeviceProgram {
     if (!problem_.empty()) text += str("  no kernels of regions: ", problem_, "\n");
     if (graph_ != nullptr) text += graph_->explain();
     for (const Computation* computation : program().computations) {
+      if (!run_.contains(computation)) continue;
+      if (auto plan = blocks_.find(computation); plan != blocks_.end()) {
+        text += str("  one block of ", plan->second.bytes(), " bytes for ", plan->second.size(),
+                    " arrays of ", computation->name, "\n");
+      }
       for (const DeviceStep& step : steps_.at(computation)) {
         const Instruction* i = step.instruction;
         if (i == nullptr) {
@@ -196,6 +207,46 @@ class Program final : public DeviceProgram {
     calls_.emplace(&i, std::move(call));
   }
 
+  // Whether the value of a step may have memory of an operand's.
+  bool shares_operands(const Instruction& i) const {
+    auto call = calls_.find(&i);
+    return call == calls_.end() ? is_structure(i.opcode) : call->second.prepared->shares_operands();
+  }
+  // Note [One block]: what is read until the end, as the result is, is not in it.
+  void plan_block(const Computation& computation) {
+    const std::vector<DeviceStep>& steps = steps_.at(&computation);
+    std::vector<size_t> last(computation.instructions.size(), 0);
+    auto last_of = [&](const Instruction* i) -> size_t& {
+      return last[static_cast<size_t>(i->index)];
+    };
+    last_of(computation.root) = steps.size();
+    for (size_t s = steps.size(); s-- > 0;) {
+      const Instruction* i = steps[s].instruction;
+      const size_t end = i != nullptr && shares_operands(*i) ? std::max(s, last_of(i)) : s;
+      for (const Instruction* operand : operands_of(steps[s])) {
+        last_of(operand) = std::max(last_of(operand), end);
+      }
+    }
+    BlockPlan plan;
+    for (size_t s = 0; s < steps.size(); ++s) {
+      const Instruction* i = steps[s].instruction;
+      auto add = [&](const Instruction* made) {
+        if (last_of(made) == steps.size()) return;
+        for (const Shape* leaf : array_leaves(*made->shape)) {
+          plan.add(s, std::max(s, last_of(made)), leaf->bytes());
+        }
+      };
+      if (i == nullptr) {
+        for (const Instruction* output : steps[s].region->outputs) add(output);
+        plan.add(s, s, steps[s].region->temporary_bytes);
+      } else if (!is_structure(i->opcode) && !shares_operands(*i)) {
+        add(i);
+      }
+    }
+    plan.finish(steps.size());
+    if (plan.size() > 1) blocks_.emplace(&computation, std::move(plan));
+  }
+
   void append_arguments(const Shape& shape, std::span<const TensorBase> arguments, size_t* next,
                         Tensors* to) const {
     if (shape.is_tuple()) {
@@ -231,13 +282,19 @@ class Program final : public DeviceProgram {
 
     Tensors run(const Computation& computation, std::vector<Tensors>& arguments) {
       const auto& last = program_.last_use_.at(&computation);
+      size_t step_number = 0;
       std::vector<Tensors> values(computation.instructions.size());
       for (const Instruction* i : computation.parameters) {
         values[static_cast<size_t>(i->index)] =
             std::move(arguments[static_cast<size_t>(i->parameter_number)]);
       }
+      const auto plan = program_.blocks_.find(&computation);
+      DeviceBlock::Held block;
+      if (plan != program_.blocks_.end()) block = DeviceBlock::make(plan->second, program_.device_);
+      ThreadAllocator first(program_.device_.type(), block.get());
       for (const DeviceStep& one : program_.steps_.at(&computation)) {
         const Instruction* i = one.instruction;
+        if (block) block->begin(step_number++);
         if (i != nullptr && i->opcode == Opcode::Parameter) continue;
         check_interrupt();
         profile::Span span("run");
@@ -439,6 +496,8 @@ class Program final : public DeviceProgram {
   std::unordered_map<const Instruction*, Tensors> constants_;
   std::string problem_;
   DeviceSteps steps_;
+  std::unordered_set<const Computation*> run_;                // step by step
+  std::unordered_map<const Computation*, BlockPlan> blocks_;  // of those with several arrays
   // The last step that reads each instruction, by index; null if there is none.
   std::unordered_map<const Computation*, std::vector<const DeviceStep*>> last_use_;
 };

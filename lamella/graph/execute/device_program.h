@@ -6,9 +6,10 @@
 //   own (Note [Regions on a device] in device_regions.h), and every other opcode that an operator
 //   computes becomes a call of the operator; so a step launches kernels for the device, in
 //   the current stream, and nothing waits for it. Values are tensors of the device:
-//   memory comes from its allocator and goes back at the last use, which is the plan, since the
-//   allocator serves a stream without waiting. Views stay views, constants are copied to the device
-//   once, and control flow runs on the host, which reads a loop's condition.
+//   results come from its allocator, and what only the program reads lies in one block that was
+//   planned when it was compiled (Note [One block] in device_block.h). Views stay views, constants
+//   are copied to the device once, and control flow runs on the host, which reads a loop's
+//   condition.
 //
 //   Custom calls in XLA's conventions for CUDA get the tensors' addresses and the handle of the
 //   current stream (custom_call/device_call.h). An opcode or target that only the host has runs by

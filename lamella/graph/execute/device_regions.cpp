@@ -237,6 +237,7 @@ std::optional<DeviceSteps> device_steps(const Module& module, Device device, boo
       ++r;
     }
   }
+  why->clear();
   return steps;
 }
 

@@ -27,6 +27,7 @@
 #include "lamella/graph/execute/code_cache.h"
 #include "lamella/graph/execute/computation_plan.h"
 #include "lamella/graph/execute/device_program.h"
+#include "lamella/graph/execute/device_regions.h"
 #include "lamella/graph/execute/machine_code.h"
 #include "lamella/graph/execute/planned_module.h"
 #include "lamella/graph/hlo/effects.h"
@@ -179,13 +180,16 @@ class Executor final : public Executable {
         if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
       }
     }
-    plan_all(stored);
-    entry_ = &plans_.at(program_.entry);
+    // A process that has GPUs may run the program there alone, so code for the host is made at the
+    // first run on the host.
+    constexpr Device kGpu(DeviceType::CUDA, 0);
+    if (stored != nullptr || means_ == Means::Rules || !has_device_regions(kGpu)) plan_once(stored);
   }
 
   using Executable::run;
   Value run(std::span<Value> arguments, const RunOptions& options) const override {
     check_arguments(arguments);
+    plan_once(nullptr);
     OneRun one(*this);
     one.context.run_id = next_run.fetch_add(1, std::memory_order_relaxed);
     one.context.device_ordinal = options.device_ordinal;
@@ -217,6 +221,7 @@ class Executor final : public Executable {
   }
   std::string explain() const override {
     std::string text;
+    plan_once(nullptr);
     run_nested(depth_, [&] { text = explained(); });
     std::lock_guard lock(devices_mutex_);
     for (const auto& [index, program] : devices_) text += program->explain();
@@ -224,6 +229,7 @@ class Executor final : public Executable {
   }
   std::shared_ptr<const Module> plan() const override {
     std::shared_ptr<const Module> made;
+    plan_once(nullptr);
     run_nested(depth_, [&] { made = planned(); });
     return made;
   }
@@ -318,7 +324,10 @@ class Executor final : public Executable {
     const Executor& executor_;
   };
 
-  void plan_all(StoredCode* stored) {
+  void plan_once(StoredCode* stored) const {
+    std::call_once(is_planned_, [&] { run_nested(depth_, [&] { plan_all(stored); }); });
+  }
+  void plan_all(StoredCode* stored) const {
     native_ = means_ == Means::Fastest && (may_have_machine_compiler() || stored != nullptr);
     profile::Span machine_code("compile");
     std::vector<PlannedComputation> scheduled = schedule_all();
@@ -340,6 +349,7 @@ class Executor final : public Executable {
     for (const PlannedComputation& one : scheduled) {
       plans_.emplace(one.computation, make_plan(*one.computation, one.steps, codes_, &next));
     }
+    entry_ = &plans_.at(program_.entry);
   }
   // Schedules all computations that are run step by step: the entry, and those that rules call.
   std::vector<PlannedComputation> schedule_all() const {
@@ -363,7 +373,7 @@ class Executor final : public Executable {
   // The code of all regions but blocks: from the caller, from the disk cache, or from the compiler.
   // nullopt if there is none.
   std::optional<std::vector<MachineCode>> find_code(
-      const std::vector<PlannedComputation>& scheduled, StoredCode* stored) {
+      const std::vector<PlannedComputation>& scheduled, StoredCode* stored) const {
     std::vector<const Region*> regions;
     for (const PlannedComputation& one : scheduled) {
       for (const ScheduledStep& step : one.steps) {
@@ -378,7 +388,7 @@ class Executor final : public Executable {
 
   ComputationPlan make_plan(const Computation& computation,
                             const std::vector<ScheduledStep>& scheduled,
-                            const std::vector<MachineCode>& codes, size_t* next_code) {
+                            const std::vector<MachineCode>& codes, size_t* next_code) const {
     ComputationPlan plan;
     plan.places = static_cast<uint32_t>(computation.instructions.size());
     plan.root = place_of(computation.root);
@@ -476,19 +486,21 @@ class Executor final : public Executable {
 
   const Means means_;
   std::string passes_;     // description of the passes' changes
-  bool native_ = false;    // true if there is machine code
   const Module& program_;  // lives as long as module()
   const bool is_dynamic_;  // whether values may have sizes below their bounds
   int64_t depth_;          // of its calls
-  std::shared_ptr<const void> code_holder_;
-  std::vector<MachineCode> codes_;  // of the regions in their order
   std::shared_ptr<const UserData> user_data_;
   bool flush_subnormals_, device_graphs_;
   std::vector<std::unique_ptr<PreparedCall>> calls_;
   std::unordered_map<const Instruction*, PreparedCall*> prepared_;
   std::vector<PreparedCall*> joining_;  // the calls that must be prepared at the start of a run
-  std::unordered_map<const Computation*, ComputationPlan> plans_;
-  const ComputationPlan* entry_ = nullptr;
+  // What plan_once() makes.
+  mutable std::once_flag is_planned_;
+  mutable bool native_ = false;  // true if there is machine code
+  mutable std::shared_ptr<const void> code_holder_;
+  mutable std::vector<MachineCode> codes_;  // of the regions in their order
+  mutable std::unordered_map<const Computation*, ComputationPlan> plans_;
+  mutable const ComputationPlan* entry_ = nullptr;
   mutable std::mutex devices_mutex_;
   mutable std::map<DeviceIndex, std::unique_ptr<const DeviceProgram>> devices_;
 };
