@@ -490,3 +490,78 @@ def test_sums_of_another_type_and_random_numbers_of_stated_sizes_run():
     numbers = np.asarray(hlo.evaluate(TAKEN["rng of three operands"], lamella.zeros(2, 3))[0])
     assert numbers.shape == (2, 3)
     assert ((numbers >= 0) & (numbers < 1)).all()
+
+
+# ---- Names that text cannot have -----------------------------------------------------------------
+
+NAMES = ("s1", "u2", "f32", "pred", "token", "bf16", "f8e4m3fn", "true", "nan", "ENTRY", "manual",
+         "__x", "____", "__xla_x", "tuple", "S1", "b")  # fmt: skip
+
+
+def read_again(module):
+    """The text must be read, by XLA's parser too, as the same module."""
+    assert hlo.parse(str(module)) == module
+    assert not theirs(str(module)).startswith("refused")
+    return module
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_from_elsewhere_are_ones_that_text_can_have(name, tmp_path):
+    """Arguments of functions, builders and ops, and symbols of StableHLO have names of any kind;
+    XLA's text has no instruction with a type's name, and no module with a keyword's."""
+    space: dict = {}
+    exec(f"def fn({name}, other): return {name} + other", space)
+    trace = lamella.trace(space["fn"], lamella.ones(2), lamella.ones(2))
+    traced = read_again(hlo.from_trace(trace))
+    assert hlo.evaluate(traced, lamella.ones(2), lamella.ones(2))[0].tolist() == [2, 2]
+
+    builder = hlo.Builder(name)
+    shape = hlo.parse(TAKEN["no header"]).entry.root.shape
+    read_again(builder.build(hlo.neg(hlo.parameter(builder, 0, shape, name))))
+
+    file = tmp_path / "f.mlir"
+    file.write_text(
+        f"module @{name} {{\n"
+        f"  func.func private @{name}(%a: tensor<2xf32>) -> tensor<2xf32> {{\n"
+        "    return %a : tensor<2xf32>\n  }\n"
+        "  func.func @main(%s1: tensor<2xf32>) -> tensor<2xf32> {\n"
+        f"    %f32 = func.call @{name}(%s1) : (tensor<2xf32>) -> tensor<2xf32>\n"
+        "    return %f32 : tensor<2xf32>\n  }\n}\n"
+    )
+    read_again(hlo.load(file))
+
+
+@pytest.mark.parametrize("name", ["a b", "1-2", "s1", "é"])
+def test_symbols_that_differ_in_what_text_cannot_have_stay_apart(name, tmp_path):
+    """They get names that text can have, and different ones."""
+    other = name[:-1] + "_" if name != "s1" else "s1_"
+    body = "(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+    file = tmp_path / "f.mlir"
+    file.write_text(
+        f'module @m {{\nfunc.func private @"{name}"{body}'
+        "%r = stablehlo.negate %a : tensor<2xf32>\nreturn %r : tensor<2xf32> }\n"
+        f'func.func private @"{other}"{body}return %a : tensor<2xf32> }}\n'
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+        f'%y = func.call @"{other}"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n'
+        f'%z = func.call @"{name}"(%y) : (tensor<2xf32>) -> tensor<2xf32>\n'
+        "return %z : tensor<2xf32> }\n}\n"
+    )
+    module = read_again(hlo.load(file))
+    assert hlo.evaluate(module, lamella.ones(2))[0].tolist() == [-1, -1]
+
+
+def test_a_type_as_name_is_refused_by_its_name():
+    for mark in ("", "%"):
+        with pytest.raises(RuntimeError) as caught:
+            hlo.parse(module(f"{mark}s1 = f32[2,3] negate(p)"))
+        assert str(caught.value) == (
+            "hlo: line 5, column 3: expected a name that is no type and does not begin with '__', "
+            "got 's1'"
+        )
+
+
+@pytest.mark.parametrize("name", ["s1", "__x", "a b", "", "é"])
+def test_names_of_json_are_names_of_text(name):
+    text = hlo.parse(module("n = f32[2,3] negate(p)")).to_json().replace('"n"', f'"{name}"')
+    with pytest.raises(RuntimeError, match="name: expected a name of HLO, got "):
+        hlo.from_json(text)

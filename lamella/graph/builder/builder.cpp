@@ -7,6 +7,7 @@
 
 #include "lamella/graph/builder/emission.h"
 #include "lamella/graph/hlo/attribute.h"
+#include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/hlo/copy.h"
 #include "lamella/graph/hlo/effects.h"
 #include "lamella/graph/hlo/infer.h"
@@ -14,16 +15,6 @@
 namespace lamella::hlo {
 namespace {
 
-// Converts to a valid HLO name: letters, digits, '_', '.' and '-', beginning with a letter or '_'.
-std::string name_in_text(std::string_view wanted, std::string_view otherwise) {
-  std::string name(wanted.empty() ? otherwise : wanted);
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  for (char& c : name) {
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '.' && c != '-') c = '_';
-  }
-  if (!letter(name[0])) name.insert(name.begin(), '_');
-  return name;
-}
 std::string text_of(const OpMetadata& metadata) {
   std::string text = "{";
   auto part = [&](const char* key, const std::string& value) {
@@ -159,7 +150,7 @@ Builder* Builder::latest() {
 }
 
 void Builder::start() {
-  std::string title = name_in_text(name_, "computation");
+  std::string title = name_in_text(name_.empty() ? "computation" : name_, NameOf::Module);
   module_ = std::make_unique<Module>(title);
   computation_ = module_->add_computation(title);
   module_->entry = computation_;
@@ -201,7 +192,8 @@ Op Builder::add(Opcode opcode, std::span<const Op> operands, const Shape& hint,
   if (!frontend_attributes_.map().empty()) {
     attributes.text(AttributeKey::FrontendAttributes, text_of(frontend_attributes_));
   }
-  std::string full = str(name_in_text(name, opcode_name(opcode)), ".", next_id_);
+  if (name.empty()) name = opcode_name(opcode);
+  std::string full = name_in_text(str(name, ".", next_id_), NameOf::Instruction);
   Instruction* made = module_->add_instruction(computation_, opcode, full, module_->intern(hint),
                                                resolved, attributes.sorted());
   if (opcode == Opcode::Constant) made->literal = literal;

@@ -67,6 +67,8 @@ void scan_typed_literal(Scanner& s, int depth) {
   Literal::scan(s, shape);
 }
 
+bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
 }  // namespace
 
 bool is_keyword(std::string_view word) {
@@ -84,13 +86,25 @@ bool is_type_name(std::string_view word) {
   return type && *type != ElementType::TUPLE && *type != ElementType::Invalid;
 }
 
+std::string name_in_text(std::string_view wanted, NameOf of) {
+  std::string name(wanted);
+  for (char& c : name) {
+    if (!Scanner::is_word(c)) c = '_';
+  }
+  if (name.empty() || !begins_name(name[0])) name.insert(name.begin(), '_');
+  if (of == NameOf::Instruction && !name.starts_with("__xla_")) {
+    while (name.starts_with("__")) name.erase(name.begin());
+  }
+  if (of == NameOf::Module ? is_keyword(name) : is_type_name(name)) name += '_';
+  return name;
+}
+
 std::string_view scan_name(Scanner& s) {
   s.skip();
   size_t begin = s.position();
   bool marked = s.at('%') && s.take('%');
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   std::string_view text = s.text();
-  if (s.position() >= text.size() || !letter(text[s.position()])) {
+  if (s.position() >= text.size() || !begins_name(text[s.position()])) {
     s.seek(begin);
     return {};
   }

@@ -1,6 +1,8 @@
 // Parsers of attribute values; each reads at the scanner's current position. Internal to
 // lamella/graph.
 #pragma once
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,11 @@ inline constexpr std::string_view kSourceTables = "source_tables";
 // type's, which cannot name an instruction at all.
 bool is_keyword(std::string_view word);
 bool is_type_name(std::string_view word);
+// The nearest name that XLA's text can have for it: of letters, digits, '_', '.' and '-', beginning
+// with a letter or '_', and no type's, nor a keyword's where no '%' may precede it. Instructions
+// have none that begins with "__".
+enum class NameOf : uint8_t { Module, Computation, Instruction };
+std::string name_in_text(std::string_view wanted, NameOf of);
 // The name of a module, a computation or an instruction: a word with an optional '%' before it and
 // an optional ':' behind it. Empty, and nothing is consumed, if no name is next.
 std::string_view scan_name(Scanner& s);

@@ -173,7 +173,7 @@ class Parser {
       s_.skip();
       begin = s_.position();
     }
-    std::string_view name = name_();
+    std::string_view name = scan_computation_name(s_);  // types get their own error
     if (name.empty()) s_.fail("expected an instruction, got ", s_.next());
     if (is_type_name(name) || (name.starts_with("__") && !name.starts_with("__xla_"))) {
       s_.fail_at(begin, str("expected a name that is no type and does not begin with '__', got '",

@@ -13,6 +13,7 @@
 #include "lamella/graph/custom_call/operator_arguments.h"
 #include "lamella/graph/custom_call/operator_call.h"
 #include "lamella/graph/custom_call/operator_tensors.h"
+#include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/lowering/lowering.h"
 #include "lamella/graph/runtime/tensor_value.h"
 #include "lamella/layers/trace/operators.h"
@@ -112,11 +113,8 @@ class Converter {
       ValueId id = part_.inputs[static_cast<size_t>(parameter->parameter_number)];
       if (graph_.value(id).kind == ValueKind::kResult) continue;
       std::string name = graph_.name(id);
-      if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name.insert(name.begin(), '_');
-      for (char& c : name) {
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!plain) c = '_';
-      }
+      std::ranges::replace_if(name, [](char c) { return c == '.' || c == '-'; }, '_');
+      name = name_in_text(name, NameOf::Instruction);
       if (taken.insert(name).second) parameter->name = module.arena().copy(name);
     }
     return built;

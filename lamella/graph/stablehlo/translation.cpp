@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/graph/hlo/attribute_scanner.h"
 #include "lamella/graph/stablehlo/names.h"
 
 namespace lamella::hlo::stablehlo {
@@ -11,7 +12,7 @@ void Translation::run(std::string_view entry) {
   module_.name = module_.arena().copy("main");
   if (const Attribute* name = program_.root->find("sym_name");
       name != nullptr && !name->text.empty()) {
-    module_.name = module_.arena().copy(name->text);
+    module_.name = module_.arena().copy(name_in_text(name->text, NameOf::Module));
   }
   find_functions();
   auto main = functions_.find(entry);
@@ -19,7 +20,7 @@ void Translation::run(std::string_view entry) {
     fail(*program_.root, "expected a function '", entry, "' among ", functions_.size());
   }
   module_attributes();
-  module_.entry = main->second.computation = module_.add_computation(main->first);
+  module_.entry = main->second.computation = add_function(main->first);
   translate_function(main->second, true);
   while (!waiting_.empty()) {
     Function& next = functions_.at(waiting_.back());
@@ -46,12 +47,16 @@ void Translation::find_functions() {
     }
   }
 }
+Computation* Translation::add_function(std::string_view name) {
+  const std::string wanted = name_in_text(name, NameOf::Computation);
+  return module_.add_computation(module_.free_computation_name(wanted));
+}
 const Translation::Function& Translation::function(const Operation& op, std::string_view name) {
   auto found = functions_.find(name);
   if (found == functions_.end()) fail(op, "expected the name of a function, got '", name, "'");
   Function& one = found->second;
   if (one.computation == nullptr) {
-    one.computation = module_.add_computation(name);
+    one.computation = add_function(name);
     waiting_.push_back(found->first);
   }
   return one;

@@ -114,6 +114,7 @@ class Translation {
     const Type* type = nullptr;
     Computation* computation = nullptr;
   };
+  Computation* add_function(std::string_view name);
   const Function& function(const Operation& op, std::string_view name);
 
   // ---- Of Shardy (sdy.cpp) ----

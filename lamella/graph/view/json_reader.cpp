@@ -114,13 +114,13 @@ class Reader {
   std::unique_ptr<Module> run() {
     if (at_["format"].text() != "lamella.hlo") at_["format"].fail("'lamella.hlo'");
     if (at_["version"].integer() != 1) at_["version"].fail("1");
-    module_ = std::make_unique<Module>(at_["name"].text());
+    module_ = std::make_unique<Module>(name(at_, NameOf::Module));
     header();
     At computations = at_["computations"];
     // All computations are made before the first instruction, which may refer to any of them.
     for (size_t i = 0; i < computations.size(); ++i) {
       At one = computations[i];
-      Computation* made = module_->add_computation(one["name"].text());
+      Computation* made = module_->add_computation(name(one, NameOf::Computation));
       if (!computations_.insert(made->name, made)) one["name"].fail("a unique name");
       if (one.has("attributes")) made->attributes = arena().copy(one["attributes"].text());
     }
@@ -134,6 +134,14 @@ class Reader {
 
  private:
   Arena& arena() { return module_->arena(); }
+  // A computation that was read from text may have a type's name.
+  static std::string name(const At& at, NameOf of) {
+    const At given = at["name"];
+    std::string text = given.text();
+    const bool fits = name_in_text(text, of) == text;
+    if (!fits && (of != NameOf::Computation || !is_type_name(text))) given.fail("a name of HLO");
+    return text;
+  }
   const Shape* intern(const At& at) { return module_->intern(at.shape()); }
   Computation* computation(const At& at) {
     Computation* found = computations_.find(at.text());
@@ -215,7 +223,7 @@ class Reader {
     }
     std::stable_sort(attributes.begin(), attributes.end(),
                      [](const Attribute& a, const Attribute& b) { return a.key < b.key; });
-    Instruction* made = module_->add_instruction(&parent, *opcode, at["name"].text(),
+    Instruction* made = module_->add_instruction(&parent, *opcode, name(at, NameOf::Instruction),
                                                  intern(at["shape"]), operands, attributes);
     if (!instructions_.insert(made->name, made)) at["name"].fail("a unique name");
     if (*opcode == Opcode::Constant) {
