@@ -4,21 +4,19 @@
 
 #include "lamella/cuda/call.h"
 #include "lamella/cuda/driver.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/attention_parameters.h"
-#include "lamella/cuda/launch.h"
-#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 namespace {
 
-uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
 AttentionOperand operand(const Tensor& t) {
   const IntArrayRef s = t.strides();
-  return {address(t), s[0], s[1], s[2], s[3]};
+  return {address_of(t), s[0], s[1], s[2], s[3]};
 }
 // Whether rows begin at multiples of 16 bytes and have no gaps.
 bool has_vectors(const Tensor& t) {
-  uint64_t steps = address(t) | static_cast<uint64_t>(t.size(3)) * t.itemsize();
+  uint64_t steps = address_of(t) | static_cast<uint64_t>(t.size(3)) * t.itemsize();
   for (int d = 0; d < 3; ++d) {
     if (t.size(d) != 1) steps |= static_cast<uint64_t>(t.stride(d)) * t.itemsize();
   }
@@ -66,8 +64,6 @@ bool launch_tiles(const Call& call, const char* name, bool backward, int64_t row
   const int width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
   const auto bytes = static_cast<int>(call.output().itemsize());
   const std::string suffix = str(suffix_of_type(call.output().scalar_type()), "_", width);
-  void* kernel = find_kernel(call.device(), name, suffix.c_str());
-  if (kernel == nullptr) return false;
   const AttentionTile tile = attention_tile(bytes, width, backward);
   const int64_t parts = backward && width == 256 ? 2 : 1;
   const int64_t blocks = (rows + tile.rows - 1) / tile.rows * lines * parts;
@@ -76,8 +72,7 @@ bool launch_tiles(const Call& call, const char* name, bool backward, int64_t row
   shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(blocks, INT32_MAX));
   shape.block[0] = static_cast<unsigned>(tile.threads);
   shape.shared_bytes = static_cast<unsigned>(attention_bytes(bytes, width, backward));
-  launch(call.device(), kernel, name, &p, shape);
-  return true;
+  return launch_named(call.device(), name, suffix.c_str(), &p, shape);
 }
 
 bool forward_body(Call& call) {
@@ -85,7 +80,7 @@ bool forward_body(Call& call) {
   Tensor mask;
   if (!prepare(call, 0, 5, &p, &mask)) return false;
   p.out = operand(call.output(0));
-  p.logsumexp = address(call.output(1));
+  p.logsumexp = address_of(call.output(1));
   return launch_tiles(call, "attention", false, p.rows, p.batch * p.heads, p);
 }
 bool backward_body(Call& call) {
@@ -100,8 +95,8 @@ bool backward_body(Call& call) {
   p.dq = operand(call.output(0));
   p.dk = operand(call.output(1));
   p.dv = operand(call.output(2));
-  p.logsumexp = address(logsumexp);
-  p.delta = address(delta);
+  p.logsumexp = address_of(logsumexp);
+  p.delta = address_of(delta);
   return launch_tiles(call, "attention_queries", true, p.rows, p.batch * p.heads, p) &&
          launch_tiles(call, "attention_keys", true, p.keys, p.batch * p.key_heads, p);
 }

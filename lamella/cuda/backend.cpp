@@ -5,22 +5,12 @@
 
 #include "lamella/core/cuda_loading.h"
 #include "lamella/cuda/allocator.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/graphs.h"
-#include "lamella/cuda/lines.h"
 #include "lamella/cuda/math.h"
-#include "lamella/cuda/movement.h"
-#include "lamella/cuda/pointwise.h"
-#include "lamella/cuda/random.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
-
-// ---- Memory ----
-
-void* Backend::allocate(size_t bytes, DeviceIndex device, void** block) {
-  return cuda::allocate(bytes, device, current_stream(device), block);
-}
-void Backend::deallocate(void*, size_t, DeviceIndex, void* block) { cuda::deallocate(block); }
 
 namespace {
 
@@ -44,9 +34,7 @@ void copy_between(lamella_place to, lamella_place from, size_t bytes) {
   copied.wait(target, target_stream);
 }
 
-}  // namespace
-
-void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_blocking) {
+void copy(lamella_place to, lamella_place from, size_t bytes, bool non_blocking) {
   const bool to_host = to.device_type == 0, from_host = from.device_type == 0;
   if (!to_host && !from_host && to.device_index != from.device_index) {
     return copy_between(to, from, bytes);
@@ -76,65 +64,64 @@ void Backend::copy(lamella_place to, lamella_place from, size_t bytes, bool non_
   }
 }
 
-// ---- Devices and streams ----
-
-int Backend::device_count() { return Driver::device_count(); }
-DeviceIndex Backend::current_device() { return static_cast<DeviceIndex>(current().device); }
-// Kernels that extensions launch run in the thread's context; see Note [Extensions and CUDA's
-// runtime].
-void Backend::set_device(DeviceIndex device) {
-  current().device = device;
-  if (Driver::has_context(device) && !Driver::is_forked()) Driver::enter(device);
-}
-int64_t Backend::current_stream(DeviceIndex device) { return current().streams[device]; }
-void Backend::set_stream(DeviceIndex device, int64_t stream) {
-  handle_of(device, stream);  // checks the number
-  current().streams[device] = stream;
-}
-int64_t Backend::make_stream(DeviceIndex device, int priority) {
-  return cuda::make_stream(device, priority);
-}
-bool Backend::query_stream(DeviceIndex device, int64_t stream) {
-  return cuda::query_stream(device, stream);
-}
-void Backend::synchronize_stream(DeviceIndex device, int64_t stream) {
-  cuda::synchronize_stream(device, stream);
-}
-void Backend::synchronize_device(DeviceIndex device) { cuda::synchronize_device(device); }
-
-// ---- Events ----
-
-namespace {
 Event& event_of(void* event) { return *static_cast<Event*>(event); }
-}  // namespace
-void* Backend::make_event(DeviceIndex device, bool timing) { return new Event(device, timing); }
-void Backend::free_event(void* event) { delete static_cast<Event*>(event); }
-void Backend::record_event(void* event, DeviceIndex device, int64_t stream) {
-  event_of(event).record(device, stream);
-}
-void Backend::wait_event(void* event, DeviceIndex device, int64_t stream) {
-  event_of(event).wait(device, stream);
-}
-bool Backend::query_event(void* event) { return event_of(event).query(); }
-void Backend::synchronize_event(void* event) { event_of(event).synchronize(); }
-double Backend::elapsed_time(void* start, void* end) {
-  return event_of(start).elapsed_until(event_of(end));
-}
+
+// What lamella/core/backend.h requires of a backend.
+struct Backend {
+  void* allocate(size_t bytes, DeviceIndex device, void** block) {
+    return cuda::allocate(bytes, device, current_stream(device), block);
+  }
+  void deallocate(void*, size_t, DeviceIndex, void* block) { cuda::deallocate(block); }
+  void copy(lamella_place to, lamella_place from, size_t bytes, bool non_blocking) {
+    cuda::copy(to, from, bytes, non_blocking);
+  }
+
+  int device_count() { return Driver::device_count(); }
+  DeviceIndex current_device() { return static_cast<DeviceIndex>(current().device); }
+  // Kernels that extensions launch run in the thread's context; see Note [Extensions and CUDA's
+  // runtime].
+  void set_device(DeviceIndex device) {
+    current().device = device;
+    if (Driver::has_context(device) && !Driver::is_forked()) Driver::enter(device);
+  }
+  int64_t current_stream(DeviceIndex device) { return current().streams[device]; }
+  void set_stream(DeviceIndex device, int64_t stream) {
+    handle_of(device, stream);  // checks the number
+    current().streams[device] = stream;
+  }
+  int64_t make_stream(DeviceIndex device, int priority) {
+    return cuda::make_stream(device, priority);
+  }
+  bool query_stream(DeviceIndex device, int64_t stream) {
+    return cuda::query_stream(device, stream);
+  }
+  void synchronize_stream(DeviceIndex device, int64_t stream) {
+    cuda::synchronize_stream(device, stream);
+  }
+  void synchronize_device(DeviceIndex device) { cuda::synchronize_device(device); }
+
+  void* make_event(DeviceIndex device, bool timing) { return new Event(device, timing); }
+  void free_event(void* event) { delete static_cast<Event*>(event); }
+  void record_event(void* event, DeviceIndex device, int64_t stream) {
+    event_of(event).record(device, stream);
+  }
+  void wait_event(void* event, DeviceIndex device, int64_t stream) {
+    event_of(event).wait(device, stream);
+  }
+  bool query_event(void* event) { return event_of(event).query(); }
+  void synchronize_event(void* event) { event_of(event).synchronize(); }
+  double elapsed_time(void* start, void* end) {
+    return event_of(start).elapsed_until(event_of(end));
+  }
+};
 
 // ---- The fallback ----
 
-namespace {
 struct Counts {
   std::mutex mutex;
   std::map<std::string, int64_t> of;
 };
-Counts& counts() {
-  static auto* one = new Counts();
-  return *one;
-}
-}  // namespace
-
-namespace {
+Counts& counts = *new Counts();
 
 // The position of an operator's argument of type Generator?; -1: it has none.
 int generator_at(const lamella_operator* op) {
@@ -165,8 +152,8 @@ DeviceIndex device_of_call(const lamella_operator* op, const lamella_value* argu
 }  // namespace
 
 void count_fallback(const std::string& op) {
-  std::lock_guard lock(counts().mutex);
-  ++counts().of[op];
+  std::lock_guard lock(counts.mutex);
+  ++counts.of[op];
 }
 lamella_status counting_fallback(const lamella_kernel* kernel, const lamella_operator* op,
                                  uint64_t key_set, const lamella_value* arguments,
@@ -199,14 +186,20 @@ lamella_status counting_fallback(const lamella_kernel* kernel, const lamella_ope
   });
 }
 std::string fallback_lines() {
-  std::lock_guard lock(counts().mutex);
+  std::lock_guard lock(counts.mutex);
   std::string text;
-  for (const auto& [op, count] : counts().of) text += str(op, " ", count, "\n");
+  for (const auto& [op, count] : counts.of) text += str(op, " ", count, "\n");
   return text;
 }
 void reset_fallbacks() {
-  std::lock_guard lock(counts().mutex);
-  counts().of.clear();
+  std::lock_guard lock(counts.mutex);
+  counts.of.clear();
+}
+
+lamella_status call_kernel_of_cpu(const lamella_operator* op, const lamella_value* arguments,
+                                  lamella_value* returns) {
+  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
+  return lamella::abi::call_boxed(op, cpu, arguments, returns);
 }
 
 // ---- Registration ----

@@ -1,32 +1,9 @@
-// What Lamella requires of a backend (lamella/core/backend.h), for the devices "cuda".
+// What the families of operators of the devices "cuda" register with.
 #pragma once
 #include "lamella/backend.h"
 #include "lamella/lamella.h"
 
 namespace lamella::cuda {
-
-class Backend {
- public:
-  void* allocate(size_t bytes, DeviceIndex device, void** block);
-  void deallocate(void* data, size_t bytes, DeviceIndex device, void* block);
-  void copy(lamella_place to, lamella_place from, size_t bytes, bool non_blocking);
-  int device_count();
-  DeviceIndex current_device();
-  void set_device(DeviceIndex device);
-  int64_t current_stream(DeviceIndex device);
-  void set_stream(DeviceIndex device, int64_t stream);
-  int64_t make_stream(DeviceIndex device, int priority);
-  bool query_stream(DeviceIndex device, int64_t stream);
-  void synchronize_stream(DeviceIndex device, int64_t stream);
-  void synchronize_device(DeviceIndex device);
-  void* make_event(DeviceIndex device, bool timing);
-  void free_event(void* event);
-  void record_event(void* event, DeviceIndex device, int64_t stream);
-  void wait_event(void* event, DeviceIndex device, int64_t stream);
-  bool query_event(void* event);
-  void synchronize_event(void* event);
-  double elapsed_time(void* start, void* end);
-};
 
 // The fallback on the CPU, which counts its calls by operator.
 lamella_status counting_fallback(const lamella_kernel* kernel, const lamella_operator* op,
@@ -42,6 +19,10 @@ auto counted_fallback(A&&... arguments) -> decltype(Op::call(std::forward<A>(arg
   return lamella::detail::FallbackCall<typename Op::schema>::call_with(
       &counting_fallback, Op::handle().impl(), std::forward<A>(arguments)...);
 }
+
+// Runs an operator's kernel of the CPU on tensors of the device.
+lamella_status call_kernel_of_cpu(const lamella_operator* op, const lamella_value* arguments,
+                                  lamella_value* returns);
 
 // Calls f with each of the words, which end with a space.
 template <class F>

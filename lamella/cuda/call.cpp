@@ -7,7 +7,6 @@
 
 #include "lamella/core/memory_overlap.h"
 #include "lamella/cuda/driver.h"
-#include "lamella/cuda/launch.h"
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/structured.h"
 
@@ -405,58 +404,6 @@ Sizes broadcast_strides(const Tensor& t, IntArrayRef sizes, size_t rank) {
     if (t.sizes()[d] != 1) result[rank - back] = t.strides()[d];
   }
   return result;
-}
-
-// ---- Launching ----
-
-bool launch_named(int device, const char* name, const char* suffix, void* parameters,
-                  int64_t items) {
-  if (suffix == nullptr) return false;
-  if (items == 0) return true;
-  void* kernel = find_kernel(device, name, suffix);
-  if (kernel == nullptr) return false;
-  launch(device, kernel, name, parameters, items);
-  return true;
-}
-const char* suffix_of_bytes(size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return "b1";
-    case 2:
-      return "b2";
-    case 4:
-      return "b4";
-    case 8:
-      return "b8";
-    default:
-      return bytes == 16 ? "b16" : nullptr;
-  }
-}
-const char* suffix_of_type(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::Bool:
-      return "b8";
-    case kByte:
-      return "u8";
-    case kChar:
-      return "i8";
-    case kShort:
-      return "i16";
-    case kInt:
-      return "i32";
-    case kLong:
-      return "i64";
-    case kFloat:
-      return "f32";
-    case kDouble:
-      return "f64";
-    case kHalf:
-      return "f16";
-    case kBFloat16:
-      return "bf16";
-    default:
-      return nullptr;
-  }
 }
 
 }  // namespace lamella::cuda

@@ -16,6 +16,7 @@
 #include "lamella/cuda/few.h"
 #include "lamella/cuda/index_reports.h"
 #include "lamella/cuda/kernels/walk.h"
+#include "lamella/cuda/launch.h"
 
 namespace lamella::cuda {
 
@@ -105,7 +106,7 @@ void register_calls(Library& aten, std::string_view names) {
   }
 }
 
-// ---- Launching ----
+// ---- Walks ----
 
 // An operand of a walk. `strides` has an entry for each dimension, counted in elements of `bytes`.
 struct Strided {
@@ -140,12 +141,5 @@ inline constexpr size_t kMostDims = 64;
 using Sizes = Few<int64_t, kMostDims>;
 // The strides with which a tensor is read in a larger shape, the last of `rank` dimensions.
 Sizes broadcast_strides(const Tensor& t, IntArrayRef sizes, size_t rank);
-
-// Launches a kernel of a family for elements of a size ("b4") or dtype ("f32"): name + suffix.
-// False: there is no such kernel. The name must live on.
-bool launch_named(int device, const char* name, const char* suffix, void* parameters,
-                  int64_t items);
-const char* suffix_of_bytes(size_t bytes);     // "b1" to "b16"
-const char* suffix_of_type(ScalarType dtype);  // NULL: kernels do not compute with it
 
 }  // namespace lamella::cuda

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lamella/cuda/movement.h"
+#include "lamella/cuda/families.h"
 
 namespace lamella::cuda {
 namespace {
@@ -159,8 +159,7 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
 // Runs the CPU's kernel, which calls operators alone.
 lamella_status run_composite(const lamella_kernel*, const lamella_operator* op, uint64_t,
                              const lamella_value* arguments, lamella_value* returns) noexcept {
-  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
-  return lamella::abi::call_boxed(op, cpu, arguments, returns);
+  return call_kernel_of_cpu(op, arguments, returns);
 }
 
 void register_composites(Library& aten) {

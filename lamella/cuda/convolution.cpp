@@ -115,10 +115,7 @@ struct Algorithms {
   std::mutex mutex;
   std::map<std::vector<int64_t>, dnn::Performance> of;
 };
-Algorithms& algorithms() {
-  static auto* all = new Algorithms();
-  return *all;
-}
+Algorithms& algorithms = *new Algorithms();
 
 // The algorithm of a problem, whose status is not 0 if the library has none.
 dnn::Performance choose(void* handle, const Description& d, Direction direction) {
@@ -146,10 +143,7 @@ dnn::Performance choose(void* handle, const Description& d, Direction direction)
   return none;
 }
 
-HandlePool& handles() {
-  static auto* pool = new HandlePool();
-  return *pool;
-}
+HandlePool& handles = *new HandlePool();
 
 // `weight` has the format of src and dst.
 bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, const Tensor& weight,
@@ -158,7 +152,7 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   if (lib == nullptr || type_of_cudnn(c.dtype) < 0 || !fits(c)) return false;
   const int device = dst.device().index();
   ContextGuard guard(device);
-  const PooledHandle pooled(handles(), device, lib->cudnnCreate);
+  const PooledHandle pooled(handles, device, lib->cudnnCreate);
   void* handle = pooled.get();
   if (handle == nullptr) return false;
   const StreamHandle stream = handle_of(device, current().streams[device]);
@@ -178,8 +172,8 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
   }
   dnn::Performance chosen;
   {
-    std::lock_guard lock(algorithms().mutex);
-    auto [at, is_new] = algorithms().of.try_emplace(key);
+    std::lock_guard lock(algorithms.mutex);
+    auto [at, is_new] = algorithms.of.try_emplace(key);
     if (is_new) at->second = choose(handle, d, direction);
     chosen = at->second;
   }
@@ -207,8 +201,8 @@ bool by_cudnn(const Convolution& c, Direction direction, const Tensor& src, cons
                                                  d.weight, w);
   }
   if (status != 0) {  // where it fails after all, matrix products compute
-    std::lock_guard lock(algorithms().mutex);
-    algorithms().of[key].status = status;
+    std::lock_guard lock(algorithms.mutex);
+    algorithms.of[key].status = status;
     return false;
   }
   after_launch(device, stream);

@@ -38,11 +38,8 @@ struct DeviceState {
   std::string sources[kNamesKept];  // guarded by `sourcing`
   std::atomic<const std::string*> broken{nullptr};
 };
-std::vector<std::unique_ptr<DeviceState>>& states() {
-  static auto* all = new std::vector<std::unique_ptr<DeviceState>>();
-  return *all;
-}
-DeviceState& state_of(int device) { return *states()[static_cast<size_t>(device)]; }
+auto& states = *new std::vector<std::unique_ptr<DeviceState>>();
+DeviceState& state_of(int device) { return *states[static_cast<size_t>(device)]; }
 
 thread_local int entered = -1;  // the device whose context this thread entered last
 
@@ -124,7 +121,7 @@ std::string Driver::start() {
     return str("cuDeviceGetCount failed: ", text_of(result));
   }
   if (count == 0) return "the driver has no devices";
-  for (int i = 0; i < count; ++i) states().push_back(std::make_unique<DeviceState>());
+  for (int i = 0; i < count; ++i) states.push_back(std::make_unique<DeviceState>());
   const char* blocking = std::getenv("LAMELLA_CUDA_BLOCKING");
   blocking_ = blocking != nullptr && std::strcmp(blocking, "1") == 0;
   const char* sources = std::getenv("LAMELLA_CUDA_SOURCES");

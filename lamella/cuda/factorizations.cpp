@@ -15,10 +15,7 @@ namespace {
 
 using native::DeviceFactor;
 
-HandlePool& handles() {
-  static auto* pool = new HandlePool();
-  return *pool;
-}
+HandlePool& handles = *new HandlePool();
 // The library's parameters, the same for all calls.
 void* parameters_of(const Cusolver& lib) {
   static void* const made = [&] {
@@ -182,29 +179,16 @@ struct Run {
 constexpr int64_t kLeastMany = 8, kMostSmall = 128, kMostAlone = 512;
 
 bool by_kernel(const DeviceFactor& call, bool has_library) {
-  const char* name = nullptr;
-  auto row = [&](DeviceFactor::Kind kind, const char* const(&names)[4]) {
-    if (call.kind != kind) return;
-    name = call.dtype == kFloat           ? names[0]
-           : call.dtype == kDouble        ? names[1]
-           : call.dtype == kComplexFloat  ? names[2]
-           : call.dtype == kComplexDouble ? names[3]
-                                          : nullptr;
-  };
-#define NAMES(kind) \
-  {"factor_" kind "_f32", "factor_" kind "_f64", "factor_" kind "_c64", "factor_" kind "_c128"}
-  row(DeviceFactor::kLU, NAMES("lu"));
-  row(DeviceFactor::kCholesky, NAMES("cholesky"));
-  row(DeviceFactor::kSolve, NAMES("solve"));
-#undef NAMES
+  const char* name = call.kind == DeviceFactor::kLU         ? "factor_lu"
+                     : call.kind == DeviceFactor::kCholesky ? "factor_cholesky"
+                     : call.kind == DeviceFactor::kSolve    ? "factor_solve"
+                                                            : nullptr;
   const int64_t most = call.m > call.n ? call.m : call.n;
   const bool fits =
       has_library ? call.count >= kLeastMany && most <= kMostSmall : most <= kMostAlone;
   if (name == nullptr || !fits || call.k > INT32_MAX / most) return false;
   const int device = call.device.index();
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, name);
-  if (kernel == nullptr) return false;
   auto address = [](const void* data) { return reinterpret_cast<uint64_t>(data); };
   const FactorParameters parameters{address(call.a),
                                     address(call.b),
@@ -220,8 +204,7 @@ bool by_kernel(const DeviceFactor& call, bool has_library) {
   Shape shape;
   shape.grid[0] = static_cast<unsigned>(call.count < kMostBlocks ? call.count : kMostBlocks);
   shape.block[0] = kFactorThreads;
-  launch(device, kernel, name, &parameters, shape);
-  return true;
+  return launch_named(device, name, suffix_of_kind(kind_of(call.dtype)), &parameters, shape);
 }
 
 }  // namespace
@@ -233,7 +216,7 @@ bool factorize(const char*, const DeviceFactor& call) {
   if (lib == nullptr || !has_dtype || call.dtype == kComplexHalf) return false;
   const int device = call.device.index();
   ContextGuard guard(device);
-  const PooledHandle pooled(handles(), device, lib->cusolverDnCreate);
+  const PooledHandle pooled(handles, device, lib->cusolverDnCreate);
   void* handle = pooled.get();
   if (handle == nullptr) return false;
   const StreamHandle stream = handle_of(device, current().streams[device]);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "lamella/core/error.h"
-#include "lamella/core/generator_impl.h"
 #include "lamella/cuda/allocator.h"
 
 namespace lamella::cuda {
@@ -35,6 +34,16 @@ void check_not_captured(int device, int64_t stream, const char* what) {
   LAMELLA_CHECK(stream >= 0 ? !is_captured(device, stream) : graphs[device] == nullptr, what,
                 "expected work that waits for nothing while a stream of ", device_at(device),
                 " is captured, got a wait for it");
+}
+
+PhiloxState take_philox(GeneratorImpl& generator, uint64_t draws) {
+  std::vector<uint8_t> bytes = generator.get_state();
+  PhiloxState state{};
+  std::memcpy(&state, bytes.data(), sizeof(state));
+  const uint64_t next = state.offset + draws;
+  std::memcpy(bytes.data() + 8, &next, 8);
+  generator.set_state(bytes.data(), bytes.size());
+  return state;
 }
 
 CapturedDraw captured_draw(int device, const Generator& generator, uint64_t draws) {
@@ -151,13 +160,8 @@ void Graph::replay() {
   for (const Draws& one : draws_) {
     GeneratorImpl& generator = GeneratorImpl::of(one.generator);
     std::lock_guard lock(generator.mutex);
-    std::vector<uint8_t> state = generator.get_state();
-    CUDA_CALL(cuMemcpyHtoDAsync_v2, reinterpret_cast<Address>(one.state), state.data(), 16, stream);
-    uint64_t offset = 0;
-    std::memcpy(&offset, state.data() + 8, 8);
-    offset += one.count;
-    std::memcpy(state.data() + 8, &offset, 8);
-    generator.set_state(state.data(), state.size());
+    const PhiloxState state = take_philox(generator, one.count);
+    CUDA_CALL(cuMemcpyHtoDAsync_v2, reinterpret_cast<Address>(one.state), &state, 16, stream);
   }
   Driver::note_launch(device_, "a captured graph");
   CUDA_CALL(cuGraphLaunch, executable_, stream);

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "lamella/core/generator.h"
+#include "lamella/core/generator_impl.h"
 #include "lamella/cuda/streams.h"
 
 namespace lamella::cuda {
@@ -50,6 +50,13 @@ class RelaxedCapture {
 struct CapturedDraw {
   uint64_t state, offset;
 };
+// A generator's seed and offset.
+struct PhiloxState {
+  uint64_t seed, offset;
+};
+// Moves the offset on, and returns the state before; the generator's mutex must be held.
+PhiloxState take_philox(GeneratorImpl& generator, uint64_t draws);
+
 CapturedDraw captured_draw(int device, const Generator& generator, uint64_t draws);
 
 class Graph {

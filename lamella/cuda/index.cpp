@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lamella/kernels/dims.h"
+
 namespace lamella::cuda {
 namespace {
 
@@ -168,24 +170,34 @@ Sizes strides_beside(const Tensor& t, int64_t dim, size_t rank) {
   return strides;
 }
 
-// Elements one by one: `index` has the shape of what lies beside.
-bool along_elements(const char* op, const Call& call, int64_t dim, const Tensor& base,
-                    const Tensor& index, const void* values, IntArrayRef value_strides,
-                    Action action) {
-  if (index.numel() == 0) return true;
-  if (index.sizes().size() >= kMostDims) return false;
-  dim = wrapped(dim, base);
-  const Sizes to = strides_beside(base, dim, index.sizes().size());
+// What a call moves: `sizes` are those of the walk, `from` and `to` the strides of `beside` and of
+// `base` there, which must live on.
+Indexing indexing(const char* op, int device, const Sizes& sizes, const Tensor& beside,
+                  const Sizes& from, const Tensor& base, const Sizes& to,
+                  std::initializer_list<IndexOperand> indices) {
   const auto bytes = static_cast<int64_t>(base.itemsize());
-  Indexing p{
-      op,
-      call.device(),
-      base.scalar_type(),
-      Sizes(index.sizes()),
-      Strided(values, value_strides, bytes),
-      Strided(base.data_ptr(), to, bytes),
-      {{index, Sizes(index.strides()), size_along(base, dim), stride_along(base, dim), false}}};
-  return run(p, action);
+  return {op,
+          device,
+          base.scalar_type(),
+          sizes,
+          Strided(beside.data_ptr(), from, bytes),
+          Strided(base.data_ptr(), to, bytes),
+          indices};
+}
+// Elements one by one: `index` has the shape of what lies beside, or that is one number.
+bool along_elements(const char* op, const Call& call, int64_t dim, const Tensor& base,
+                    const Tensor& index, const Tensor& beside, Action action) {
+  if (index.numel() == 0) return true;
+  const size_t rank = index.sizes().size();
+  if (rank >= kMostDims) return false;
+  dim = wrapped(dim, base);
+  Sizes from(beside.strides());
+  from.resize(rank, 0);
+  const Sizes to = strides_beside(base, dim, rank);
+  return run(indexing(op, call.device(), Sizes(index.sizes()), beside, from, base, to,
+                      {{index, Sizes(index.strides()), size_along(base, dim),
+                        stride_along(base, dim), false}}),
+             action);
 }
 // Slices along a dimension: `index` is a list. `beside` has the slices, or is one number.
 bool along_slices(const char* op, int device, int64_t dim, const Tensor& base, const Tensor& index,
@@ -201,15 +213,9 @@ bool along_slices(const char* op, int device, int64_t dim, const Tensor& base, c
   const Sizes to = strides_beside(base, dim, sizes.size());
   Sizes at(sizes.size(), 0);
   at[d] = index.dim() == 0 ? 0 : index.stride(0);
-  const auto bytes = static_cast<int64_t>(base.itemsize());
-  Indexing p{op,
-             device,
-             base.scalar_type(),
-             sizes,
-             Strided(beside.data_ptr(), from, bytes),
-             Strided(base.data_ptr(), to, bytes),
-             {{index, at, size_along(base, dim), stride_along(base, dim), wraps}}};
-  return run(p, action);
+  return run(indexing(op, device, sizes, beside, from, base, to,
+                      {{index, at, size_along(base, dim), stride_along(base, dim), wraps}}),
+             action);
 }
 
 Tensor number_on(const Call& call, const Scalar& value, ScalarType dtype) {
@@ -220,9 +226,8 @@ Tensor number_on(const Call& call, const Scalar& value, ScalarType dtype) {
 // ---- gather, index_select, take ----
 
 bool gather_body(Call& call) {
-  const Tensor self = call.tensor(0), index = call.tensor(2), out = call.output();
-  return along_elements("gather", call, call.integer(1), self, index, out.data_ptr(), out.strides(),
-                        Action::kGather);
+  return along_elements("gather", call, call.integer(1), call.tensor(0), call.tensor(2),
+                        call.output(), Action::kGather);
 }
 bool index_select_body(Call& call) {
   return along_slices("index_select", call.device(), call.integer(1), call.tensor(0),
@@ -233,14 +238,9 @@ bool flat_elements(const char* op, const Call& call, const Tensor& flat, const T
                    const Tensor& beside, Action action) {
   if (index.sizes().size() >= kMostDims) return false;
   const Sizes zeros(index.sizes().size(), 0);
-  Indexing p{op,
-             call.device(),
-             flat.scalar_type(),
-             Sizes(index.sizes()),
-             Strided(beside),
-             Strided(flat.data_ptr(), zeros, static_cast<int64_t>(flat.itemsize())),
-             {{index, Sizes(index.strides()), flat.numel(), 1, true}}};
-  return run(p, action);
+  return run(indexing(op, call.device(), Sizes(index.sizes()), beside, Sizes(beside.strides()),
+                      flat, zeros, {{index, Sizes(index.strides()), flat.numel(), 1, true}}),
+             action);
 }
 bool take_body(Call& call) {
   return flat_elements("take", call, call.tensor(0).contiguous(), call.tensor(1), call.output(),
@@ -271,32 +271,21 @@ Action action_of(std::string_view reduce) {
   if (reduce == "amax") return Action::kMaximum;
   return reduce == "amin" ? Action::kMinimum : Action::kAdd;
 }
-bool scatter_tensor(Call& call, const char* op, Action action) {
-  const Tensor index = call.tensor(2), src = call.tensor(3);
-  if (!serves(src.scalar_type(), action)) return false;
-  call.start_from(call.tensor(0));
-  Sizes from(src.strides());
-  from.resize(index.sizes().size(), 0);
-  return along_elements(op, call, call.integer(1), call.output(), index, src.data_ptr(), from,
-                        action);
+// The argument that is written: a tensor, or a number.
+Tensor written(const Call& call) {
+  return call.is_tensor(3) ? call.tensor(3)
+                           : number_on(call, call.scalar(3), call.output().scalar_type());
 }
-bool scatter_number(Call& call, const char* op, Action action) {
-  const Tensor index = call.tensor(2), out = call.output();
+bool scatter(Call& call, const char* op, Action action) {
+  const Tensor out = call.output();
   if (!serves(out.scalar_type(), action)) return false;
-  const Tensor number = number_on(call, call.scalar(3), out.scalar_type());
+  const Tensor src = written(call);
   call.start_from(call.tensor(0));
-  return along_elements(op, call, call.integer(1), out, index, number.data_ptr(),
-                        Sizes(index.sizes().size(), 0), action);
+  return along_elements(op, call, call.integer(1), out, call.tensor(2), src, action);
 }
-bool scatter_src_body(Call& call) { return scatter_tensor(call, "scatter", Action::kAssign); }
-bool scatter_value_body(Call& call) { return scatter_number(call, "scatter", Action::kAssign); }
-bool scatter_src_reduce_body(Call& call) {
-  return scatter_tensor(call, "scatter", action_of(call.text(4)));
-}
-bool scatter_value_reduce_body(Call& call) {
-  return scatter_number(call, "scatter", action_of(call.text(4)));
-}
-bool scatter_add_body(Call& call) { return scatter_tensor(call, "scatter_add", Action::kAdd); }
+bool scatter_body(Call& call) { return scatter(call, "scatter", Action::kAssign); }
+bool scatter_reducing_body(Call& call) { return scatter(call, "scatter", action_of(call.text(4))); }
+bool scatter_add_body(Call& call) { return scatter(call, "scatter_add", Action::kAdd); }
 
 // What a written place starts from if its own value is excluded.
 Scalar neutral_value(Action action, ScalarType dtype) {
@@ -317,18 +306,13 @@ bool scatter_reduce_body(Call& call) {
   const bool include_self = call.flag(5);
   const ScalarType dtype = out.scalar_type();
   if (!serves(dtype, action) || !serves(dtype, Action::kAssign)) return false;
-  const Sizes zeros(index.sizes().size(), 0);
   const int64_t dim = call.integer(1);
   auto write = [&](const Tensor& to, const Scalar& value, Action how) {
-    const Tensor number = number_on(call, value, dtype);
-    return along_elements(op, call, dim, to, index, number.data_ptr(), zeros, how);
+    return along_elements(op, call, dim, to, index, number_on(call, value, dtype), how);
   };
   call.start_from(call.tensor(0));
   if (!include_self && !write(out, neutral_value(action, dtype), Action::kAssign)) return false;
-  const Tensor src = call.tensor(3);
-  Sizes from(src.strides());
-  from.resize(index.sizes().size(), 0);
-  along_elements(op, call, dim, out, index, src.data_ptr(), from, action);
+  along_elements(op, call, dim, out, index, call.tensor(3), action);
   if (call.text(4) != "mean") return true;
   Tensor count = include_self ? lamella::ones_like(out) : lamella::zeros_like(out);
   write(count, Scalar(1), Action::kAdd);
@@ -361,18 +345,11 @@ bool index_copy_body(Call& call) {
 }
 bool index_fill_body(Call& call) {
   const Tensor out = call.output();
-  if (!serves(out.scalar_type(), Action::kAssign)) return false;
-  const Tensor number = number_on(call, call.scalar(3), out.scalar_type());
-  return along_slices("index_fill_", call.device(), call.integer(1), out, call.tensor(2), number,
-                      true, Action::kAssign);
-}
-
-bool index_fill_tensor_body(Call& call) {
-  const Tensor out = call.output();
-  const bool loses = is_complex(call.tensor(3).scalar_type()) && !is_complex(out.scalar_type());
+  const bool loses = call.is_tensor(3) && is_complex(call.tensor(3).scalar_type()) &&
+                     !is_complex(out.scalar_type());
   if (loses || !serves(out.scalar_type(), Action::kAssign)) return false;
   return along_slices("index_fill_", call.device(), call.integer(1), out, call.tensor(2),
-                      call.tensor(3).to(out.scalar_type()), true, Action::kAssign);
+                      written(call).to(out.scalar_type()), true, Action::kAssign);
 }
 
 // ---- index and index_put_ ----
@@ -406,23 +383,18 @@ bool expand_masks(const char* op, const Tensor& self, std::vector<Tensor>* indic
 // The walk of a call whose indices are integers: `beside` in the shape of the result.
 bool index_by_tensors(const char* op, const Call& call, const Tensor& self, const Tensor& beside,
                       Action action) {
-  Sizes shape;  // that the indices are broadcast to
+  native::Dims shape;  // that the indices are broadcast to
   Few<size_t, kMostIndices> which;
   Few<Tensor, kMostIndices> indices;  // those that are defined
   for (size_t d = 0; d < call.count(1); ++d) {
     const Tensor index = call.tensor_of(1, d);
     if (!index.defined()) continue;
-    const IntArrayRef sizes = index.sizes();
-    if (which.size() == kMostIndices || sizes.size() + self.sizes().size() > kMostDims) {
+    if (which.size() == kMostIndices || index.sizes().size() + self.sizes().size() > kMostDims) {
       return false;
     }
     which.push_back(d);
     indices.push_back(index);
-    if (sizes.size() > shape.size()) shape.push_front(sizes.size() - shape.size(), 1);
-    for (size_t back = 1; back <= sizes.size(); ++back) {
-      int64_t& size = shape[shape.size() - back];
-      if (sizes[sizes.size() - back] != 1) size = sizes[sizes.size() - back];
-    }
+    shape = native::broadcast_shapes(shape, index.sizes(), op, "indices");
   }
   if (which.empty()) return false;
   const bool adjacent = which.back() - which.front() + 1 == which.size();
@@ -439,14 +411,7 @@ bool index_by_tensors(const char* op, const Call& call, const Tensor& self, cons
     if (std::find(which.begin(), which.end(), d) == which.end()) add_dim(d);
   }
   const Sizes from = broadcast_strides(beside, sizes, sizes.size());
-  const auto bytes = static_cast<int64_t>(self.itemsize());
-  Indexing p{op,
-             call.device(),
-             self.scalar_type(),
-             sizes,
-             Strided(beside.data_ptr(), from, bytes),
-             Strided(self.data_ptr(), base, bytes),
-             {}};
+  Indexing p = indexing(op, call.device(), sizes, beside, from, self, base, {});
   for (size_t k = 0; k < which.size(); ++k) {
     Sizes strides = broadcast_strides(indices[k], shape, first + shape.size());
     strides.resize(sizes.size(), 0);
@@ -553,16 +518,10 @@ bool embedding_backward_body(Call& call) {
   }
   const int64_t count = indices.numel(), width = out.size(1);
   const Sizes beside{width, 1}, base{0, 1};
-  const auto bytes = static_cast<int64_t>(sums.itemsize());
-  Indexing p{"embedding_dense_backward",
-             call.device(),
-             wide,
-             {count, width},
-             Strided(rows.data_ptr(), beside, bytes),
-             Strided(sums.data_ptr(), base, bytes),
-             {{at, {1, 0}, out.size(0), width, false}},
-             IndexText::kElements,
-             call.integer(3)};
+  Indexing p = indexing("embedding_dense_backward", call.device(), {count, width}, rows, beside,
+                        sums, base, {{at, {1, 0}, out.size(0), width, false}});
+  p.text = IndexText::kElements;
+  p.skip = call.integer(3);
   if (!run_combine(p, kCombineAdd)) return false;
   if (!sums.is_same(out)) Tensor(out).copy_(sums);
   return true;
@@ -575,22 +534,22 @@ void register_index(Library& aten) {
   register_calls<&index_select_body, Overlap::kRefused>(aten, "index_select index_select.out");
   register_calls<&take_body, Overlap::kRefused>(aten, "take take.out");
   register_calls<&put_body, Overlap::kSelf>(aten, "put_");
-  register_calls<&scatter_src_body, Overlap::kSelf>(aten,
-                                                    "scatter.src scatter.src_out scatter_.src");
-  register_calls<&scatter_value_body, Overlap::kSelf>(
-      aten, "scatter.value scatter.value_out scatter_.value");
-  register_calls<&scatter_src_reduce_body, Overlap::kSelf>(
-      aten, "scatter.reduce scatter.reduce_out scatter_.reduce");
-  register_calls<&scatter_value_reduce_body, Overlap::kSelf>(
-      aten, "scatter.value_reduce scatter.value_reduce_out scatter_.value_reduce");
+  register_calls<&scatter_body, Overlap::kSelf>(
+      aten,
+      "scatter.src scatter.src_out scatter_.src scatter.value scatter.value_out "
+      "scatter_.value");
+  register_calls<&scatter_reducing_body, Overlap::kSelf>(
+      aten,
+      "scatter.reduce scatter.reduce_out scatter_.reduce scatter.value_reduce "
+      "scatter.value_reduce_out scatter_.value_reduce");
   register_calls<&scatter_add_body, Overlap::kSelf>(aten,
                                                     "scatter_add scatter_add.out scatter_add_");
   register_calls<&scatter_reduce_body, Overlap::kSelf>(
       aten, "scatter_reduce.two scatter_reduce.two_out scatter_reduce_.two");
   register_calls<&index_add_body, Overlap::kSelf>(aten, "index_add index_add.out index_add_");
   register_calls<&index_copy_body, Overlap::kSelf>(aten, "index_copy index_copy.out index_copy_");
-  register_calls<&index_fill_body, Overlap::kSelf>(aten, "index_fill_.int_Scalar");
-  register_calls<&index_fill_tensor_body, Overlap::kSelf>(aten, "index_fill_.int_Tensor");
+  register_calls<&index_fill_body, Overlap::kSelf>(aten,
+                                                   "index_fill_.int_Scalar index_fill_.int_Tensor");
   register_calls<&embedding_backward_body>(aten, "embedding_dense_backward");
   aten.impl("index.Tensor", CppFunction::makeFromBoxedKernel(&boxed_index<&index_body>));
   aten.impl("_index_put_impl_", CppFunction::makeFromBoxedKernel(&boxed_index<&index_put_body>));

@@ -1,8 +1,8 @@
 // Gathers and scatters by index tensors.
 #pragma once
 #include "lamella/cuda/call.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/index.h"
-#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 

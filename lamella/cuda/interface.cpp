@@ -7,10 +7,10 @@
 #include "lamella/core/cuda_stream_handle.h"
 #include "lamella/cuda/allocator.h"
 #include "lamella/cuda/backend.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/graphs.h"
 #include "lamella/cuda/launch.h"
 #include "lamella/cuda/libraries.h"
-#include "lamella/cuda/movement.h"
 #include "lamella/cuda/streams.h"
 
 namespace {
@@ -32,10 +32,7 @@ struct RawMemory {
   std::mutex mutex;
   std::unordered_map<void*, void*> blocks;
 };
-RawMemory& raw_memory() {
-  static auto* one = new RawMemory();
-  return *one;
-}
+RawMemory& raw_memory = *new RawMemory();
 }  // namespace
 
 // `values`: current, peak, increased and decreased, each of all, large and small blocks, for every
@@ -98,21 +95,21 @@ LAMELLA_CUDA_API lamella_cuda_allocate(int device, int64_t stream, size_t bytes,
     if (bytes == 0) return;
     void* block = nullptr;
     void* made = allocate(bytes, device, stream, &block);
-    std::lock_guard lock(raw_memory().mutex);
-    raw_memory().blocks[made] = block;
+    std::lock_guard lock(raw_memory.mutex);
+    raw_memory.blocks[made] = block;
     *data = made;
   });
 }
 LAMELLA_CUDA_API lamella_cuda_free(void* data) {
   return detail::guarded([&] {
     if (data == nullptr) return;
-    std::lock_guard lock(raw_memory().mutex);
-    auto found = raw_memory().blocks.find(data);
+    std::lock_guard lock(raw_memory.mutex);
+    auto found = raw_memory.blocks.find(data);
     LAMELLA_CHECK(
-        found != raw_memory().blocks.end(),
+        found != raw_memory.blocks.end(),
         "raw_delete: expected memory of raw_alloc that is not freed yet, got other memory");
     deallocate(found->second);
-    raw_memory().blocks.erase(found);
+    raw_memory.blocks.erase(found);
   });
 }
 LAMELLA_CUDA_API lamella_cuda_record_stream(void* data, int device, int64_t stream) {

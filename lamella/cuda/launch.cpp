@@ -1,6 +1,7 @@
 // Loads the images of kernels into the devices' contexts and launches kernels.
 #include "lamella/cuda/launch.h"
 
+#include <bit>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -39,15 +40,27 @@ struct DeviceKernels {
   void* modules[kImages] = {};
   std::unordered_map<std::string, void*> kernels, programs;
 };
-DeviceKernels& kernels_of(int device) {
-  static auto* all = new DeviceKernels[kMostDevices];
-  return all[device];
-}
+DeviceKernels* const kernels_of = new DeviceKernels[kMostDevices];
 
 }  // namespace
 
+const char* suffix_of_kind(int kind) {
+  static constexpr const char* kSuffixes[] = {"b8",  "u8",  "i8",  "i16", "i32",
+                                              "i64", "f32", "f64", "f16", "bf16",
+                                              "u16", "u32", "u64", "c64", "c128"};
+  return kind < 0 ? nullptr : kSuffixes[kind];
+}
+const char* suffix_of_type(ScalarType dtype) {
+  const int kind = kind_of(dtype);
+  return kind <= kBF16 ? suffix_of_kind(kind) : nullptr;
+}
+const char* suffix_of_bytes(size_t bytes) {
+  static constexpr const char* kSuffixes[] = {"b1", "b2", "b4", "b8", "b16"};
+  return bytes <= 16 && std::has_single_bit(bytes) ? kSuffixes[std::countr_zero(bytes)] : nullptr;
+}
+
 void* find_kernel(int device, const char* name) {
-  DeviceKernels& all = kernels_of(device);
+  DeviceKernels& all = kernels_of[device];
   std::lock_guard lock(all.mutex);
   auto [at, is_new] = all.kernels.try_emplace(name, nullptr);
   if (!is_new) return at->second;
@@ -96,7 +109,7 @@ void* find_kernel(int device, const char* name, const char* suffix) {
 }
 
 void* load_kernel(int device, const char* image, const char* name) {
-  DeviceKernels& all = kernels_of(device);
+  DeviceKernels& all = kernels_of[device];
   std::lock_guard lock(all.mutex);
   void*& module = all.programs[image];
   if (module == nullptr) {
@@ -108,7 +121,7 @@ void* load_kernel(int device, const char* image, const char* name) {
   return kernel;
 }
 
-void launch(int device, void* kernel, const char* name, void* parameters, int64_t items) {
+void launch(int device, void* kernel, const char* name, const void* parameters, int64_t items) {
   const int64_t most = int64_t{16} * Driver::facts(device).multiprocessors;
   const int64_t blocks = (items + kBlock - 1) / kBlock;
   Shape shape;
@@ -128,6 +141,21 @@ void launch(int device, void* kernel, const char* name, const void* parameters,
   CUDA_CALL(cuLaunchKernel, kernel, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
             shape.block[1], shape.block[2], shape.shared_bytes, stream, list, nullptr);
   after_launch(device, stream);
+}
+
+bool launch_named(int device, const char* name, const char* suffix, const void* parameters,
+                  const Shape& shape) {
+  void* kernel = suffix != nullptr ? find_kernel(device, name, suffix) : nullptr;
+  if (kernel != nullptr) launch(device, kernel, name, parameters, shape);
+  return kernel != nullptr;
+}
+bool launch_named(int device, const char* name, const char* suffix, const void* parameters,
+                  int64_t items) {
+  if (suffix == nullptr) return false;
+  if (items == 0) return true;
+  void* kernel = find_kernel(device, name, suffix);
+  if (kernel != nullptr) launch(device, kernel, name, parameters, items);
+  return kernel != nullptr;
 }
 
 void copy_bytes(int device, void* to, const void* from, size_t bytes) {

@@ -22,24 +22,18 @@ struct Row {
   std::vector<const char*> folders;  // of Python packages
 };
 enum Index { kCublasLt, kCudnn, kCusolver, kCufft, kLibraries };
-const Row& row_of(int index) {
-  static const auto* rows = new Row[kLibraries]{
-      {"cublasLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13", "cublas"}},
-      {"cudnn", {"libcudnn.so.9"}, {"cudnn"}},
-      {"cusolver", {"libcusolver.so.12", "libcusolver.so.11"}, {"cu13", "cusolver"}},
-      {"cufft", {"libcufft.so.12", "libcufft.so.11"}, {"cu13", "cufft"}}};
-  return rows[index];
-}
+const Row* const rows = new Row[kLibraries]{
+    {"cublasLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, {"cu13", "cublas"}},
+    {"cudnn", {"libcudnn.so.9"}, {"cudnn"}},
+    {"cusolver", {"libcusolver.so.12", "libcusolver.so.11"}, {"cu13", "cusolver"}},
+    {"cufft", {"libcufft.so.12", "libcufft.so.11"}, {"cu13", "cufft"}}};
 
 struct Found {
   std::once_flag once;
   void* handle = nullptr;
   std::string file, problem;
 };
-Found& found(int index) {
-  static auto* all = new Found[kLibraries];
-  return all[index];
-}
+Found* const found = new Found[kLibraries];
 
 // Folders of Python packages: the interpreter's, or for other programs that of this library.
 std::vector<std::string> folders_of_packages() {
@@ -110,8 +104,8 @@ struct Symbol {
   void** to;
 };
 bool find_all(int index, const std::vector<Symbol>& symbols) {
-  Found& library = found(index);
-  look_for(row_of(index), library);
+  Found& library = found[index];
+  look_for(rows[index], library);
   if (library.handle == nullptr) return false;
   for (const Symbol& symbol : symbols) {
     *symbol.to = dlsym(library.handle, symbol.name);
@@ -129,7 +123,7 @@ template <class Library>
 const Library* library_at(int index, std::vector<Symbol> (*symbols)(Library&)) {
   static Library functions;
   static bool there = false;
-  std::call_once(found(index).once, [&] { there = find_all(index, symbols(functions)); });
+  std::call_once(found[index].once, [&] { there = find_all(index, symbols(functions)); });
   return there ? &functions : nullptr;
 }
 
@@ -179,7 +173,7 @@ std::string library_lines() {
   cufft();
   std::string lines;
   for (int i = 0; i < kLibraries; ++i) {
-    lines += str(row_of(i).name, "\t", found(i).file, "\t", found(i).problem, "\n");
+    lines += str(rows[i].name, "\t", found[i].file, "\t", found[i].problem, "\n");
   }
   return lines;
 }

@@ -1,11 +1,9 @@
 // Registers operators along lines, and launches their kernels. The operators check their arguments
 // and make their results as on the CPU: lamella/kernels/device_lines.h.
-#include "lamella/cuda/lines.h"
+#include "lamella/cuda/families.h"
 
 #include <algorithm>
 #include <string>
-
-#include "lamella/cuda/pointwise.h"
 
 #include "lamella/cuda/line_launch.h"
 
@@ -20,10 +18,7 @@ bool launch_lines(const TensorBase& on, const char* name, const char* suffix,
                   const void* parameters, const Shape& shape) {
   const int device = on.device().index();
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, name, suffix);
-  if (kernel == nullptr) return false;
-  launch(device, kernel, name, parameters, shape);
-  return true;
+  return launch_named(device, name, suffix, parameters, shape);
 }
 
 Shape team_shape(bool across, int64_t lines, int64_t length) {
@@ -50,6 +45,13 @@ int64_t busy_blocks(const TensorBase& on, const Shape& shape) {
   const DeviceFacts& facts = Driver::facts(on.device().index());
   const auto threads = static_cast<int64_t>(shape.block[0] * shape.block[1]);
   return int64_t{facts.multiprocessors} * facts.threads_of_multiprocessor / threads;
+}
+Shape element_shape(const TensorBase& on, int64_t numel) {
+  Shape shape;
+  shape.block[0] = kElementThreads;
+  const int64_t blocks = (numel + kElementThreads - 1) / kElementThreads;
+  shape.grid[0] = static_cast<unsigned>(std::clamp<int64_t>(2 * busy_blocks(on, shape), 1, blocks));
+  return shape;
 }
 
 namespace {

@@ -1,20 +1,10 @@
 // Launches the kernels of losses: kernels/loss.h.
-#include <algorithm>
-
 #include "lamella/cuda/line_launch.h"
 
 #include "lamella/cuda/kernels/loss.h"
 
 namespace lamella::cuda {
 namespace {
-
-Shape element_shape(const TensorBase& on, int64_t numel) {
-  Shape shape;
-  shape.block[0] = kLossThreads;
-  const int64_t blocks = (numel + kLossThreads - 1) / kLossThreads;
-  shape.grid[0] = static_cast<unsigned>(std::clamp<int64_t>(2 * busy_blocks(on, shape), 1, blocks));
-  return shape;
-}
 
 bool launch_loss(const char* kernel, LossParameters& p, int loss, const Tensor& x,
                  const Tensor& target, const Tensor& out, double beta) {

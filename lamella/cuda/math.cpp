@@ -3,7 +3,7 @@
 #include "lamella/cuda/math.h"
 
 #include "lamella/cuda/backend.h"
-#include "lamella/cuda/pointwise.h"
+#include "lamella/cuda/families.h"
 
 namespace lamella::cuda {
 namespace {

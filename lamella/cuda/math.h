@@ -1,7 +1,6 @@
 // What the devices "cuda" solve of kernels/device_math.h: each function returns false, before
 // anything is written, for a problem that no library or kernel solves.
 #pragma once
-#include "lamella/dispatch/library.h"
 #include "lamella/kernels/device_math.h"
 
 namespace lamella::cuda {
@@ -15,7 +14,5 @@ bool convolve_backward_weight(const char* op, const native::Convolution& c, cons
                               const Tensor& dst, const Tensor& weight);
 bool transform(const char* op, const native::DeviceFourier& call);
 bool factorize(const char* op, const native::DeviceFactor& call);
-
-void register_math(Library& aten);
 
 }  // namespace lamella::cuda

@@ -111,13 +111,6 @@ Tensor norm_sums(const Tensor& dy, const Tensor& x, const Tensor& mean, const Te
   return parts == 1 ? sums.select(0, 0) : sums.sum(IntArrayRef(0));
 }
 
-Shape element_shape(const TensorBase& on, int64_t numel) {
-  Shape shape;
-  shape.block[0] = kElementThreads;
-  const int64_t blocks = (numel + kElementThreads - 1) / kElementThreads;
-  shape.grid[0] = static_cast<unsigned>(std::clamp<int64_t>(2 * busy_blocks(on, shape), 1, blocks));
-  return shape;
-}
 bool batch_statistics(const Tensor& mean, const Tensor& var, const Tensor& invstd,
                       const Tensor& running_mean, const Tensor& running_var, double eps,
                       double momentum, double factor) {

@@ -1,22 +1,32 @@
 // Fused steps of SGD and Adam.
 #include "lamella/cuda/call.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/optimizer_parameters.h"
-#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 namespace {
 
 using Tensors = std::vector<Tensor>;
 
-uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
 // Number `i` on the device, which `kept` owns; false: it is none.
 bool number_at(const Call& call, int i, ScalarType dtype, Tensors* kept, uint64_t* at) {
   if (call.is_none(i)) return true;
   const Tensor number = call.tensor(i);
   if (number.numel() != 1 || !number.is_cuda()) return false;
   kept->push_back(number.to(dtype));
-  *at = address(kept->back());
+  *at = address_of(kept->back());
   return true;
+}
+
+// The learning rate and, from `scale` on, grad_scale and found_inf.
+bool take_numbers(const Call& call, int rate, int scale, Tensors* kept, OptimizerParameters* p) {
+  if (!call.is_tensor(rate)) {
+    p->lr = call.number(rate, 0);
+  } else if (!number_at(call, rate, ScalarType::Double, kept, &p->rate)) {
+    return false;
+  }
+  return number_at(call, scale, ScalarType::Float, kept, &p->grad_scale) &&
+         number_at(call, scale + 1, ScalarType::Float, kept, &p->found_inf);
 }
 
 // The tensors of a step: the lists at `positions` are written, `steps` is Adam's count.
@@ -49,7 +59,7 @@ bool step(const Call& call, const Lists& lists, OptimizerParameters p, const cha
   }
   Tensors counts;
   auto at = [](const Tensors& list, size_t i) {
-    return list.empty() ? uint64_t{0} : address(list[i]);
+    return list.empty() ? uint64_t{0} : address_of(list[i]);
   };
   int64_t end = 0;
   for (size_t i = 0; i < lists.self.size(); ++i) {
@@ -66,7 +76,7 @@ bool step(const Call& call, const Lists& lists, OptimizerParameters p, const cha
     if (!lists.steps.empty()) {
       if (lists.steps[i].is_cuda()) {
         counts.push_back(lists.steps[i].to(ScalarType::Float));
-        t.count = address(counts.back());
+        t.count = address_of(counts.back());
       } else {
         t.steps = lists.steps[i].item().toDouble();
       }
@@ -90,17 +100,11 @@ bool sgd_body(Call& call) {
   OptimizerParameters p{};
   p.weight_decay = call.number(3, 0);
   p.momentum = call.number(4, 0);
-  const bool by_tensor = call.is_tensor(5);
-  if (by_tensor ? !number_at(call, 5, ScalarType::Double, &kept, &p.rate) : false) return false;
-  if (!by_tensor) p.lr = call.number(5, 0);
   p.dampening = call.number(6, 0);
   p.nesterov = call.flag(7) ? 1 : 0;
   p.maximize = call.flag(8) ? 1 : 0;
   p.is_first = call.flag(9) ? 1 : 0;
-  if (!number_at(call, 10, ScalarType::Float, &kept, &p.grad_scale) ||
-      !number_at(call, 11, ScalarType::Float, &kept, &p.found_inf)) {
-    return false;
-  }
+  if (!take_numbers(call, 5, 10, &kept, &p)) return false;
   Lists lists{call.tensors(0), call.tensors(1), {}, {}, {}, {}};
   if (p.momentum != 0) lists.first = call.tensors(2);
   return step(call, lists, p, "sgd_step");
@@ -108,19 +112,13 @@ bool sgd_body(Call& call) {
 bool adam(Call& call, bool decoupled) {
   Tensors kept;
   OptimizerParameters p{};
-  const bool by_tensor = call.is_tensor(6);
-  if (by_tensor ? !number_at(call, 6, ScalarType::Double, &kept, &p.rate) : false) return false;
-  if (!by_tensor) p.lr = call.number(6, 0);
   p.beta1 = call.number(7, 0);
   p.beta2 = call.number(8, 0);
   p.weight_decay = call.number(9, 0);
   p.eps = call.number(10, 0);
   p.maximize = call.flag(12) ? 1 : 0;
   p.decoupled = decoupled ? 1 : 0;
-  if (!number_at(call, 13, ScalarType::Float, &kept, &p.grad_scale) ||
-      !number_at(call, 14, ScalarType::Float, &kept, &p.found_inf)) {
-    return false;
-  }
+  if (!take_numbers(call, 6, 13, &kept, &p)) return false;
   Lists lists{call.tensors(0), call.tensors(1), call.tensors(2), call.tensors(3), {},
               call.tensors(5)};
   if (call.flag(11)) lists.largest = call.tensors(4);

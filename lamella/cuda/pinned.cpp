@@ -65,10 +65,7 @@ struct Pinned {
     return data < block.data + block.bytes ? &block : nullptr;
   }
 };
-Pinned& pinned() {
-  static auto* one = new Pinned();
-  return *one;
-}
+Pinned& pinned = *new Pinned();
 
 }  // namespace
 
@@ -76,7 +73,7 @@ void* allocate_pinned(size_t bytes, void** result) {
   ContextGuard guard(current().device);
   size_t rounded = 512;
   while (rounded < bytes) rounded *= 2;
-  Pinned& all = pinned();
+  Pinned& all = pinned;
   std::lock_guard lock(all.mutex);
   all.finish();
   PinnedBlock* block;
@@ -99,7 +96,7 @@ void* allocate_pinned(size_t bytes, void** result) {
 void free_pinned(void* given) noexcept {
   if (Driver::is_forked()) return;
   auto* block = static_cast<PinnedBlock*>(given);
-  Pinned& all = pinned();
+  Pinned& all = pinned;
   std::lock_guard lock(all.mutex);
   block->used = false;
   all.used_bytes -= static_cast<int64_t>(block->bytes);
@@ -112,12 +109,12 @@ void free_pinned(void* given) noexcept {
   }
 }
 bool is_pinned(const void* data) {
-  std::lock_guard lock(pinned().mutex);
-  PinnedBlock* block = pinned().find(data);
+  std::lock_guard lock(pinned.mutex);
+  PinnedBlock* block = pinned.find(data);
   return block != nullptr && block->used;
 }
 void note_pinned_use(const void* data, int device, int64_t stream) {
-  Pinned& all = pinned();
+  Pinned& all = pinned;
   std::lock_guard lock(all.mutex);
   if (PinnedBlock* block = all.blocks.empty() ? nullptr : all.find(data)) {
     block->captured = block->captured || is_captured(device, stream);
@@ -126,7 +123,7 @@ void note_pinned_use(const void* data, int device, int64_t stream) {
 }
 void empty_pinned_cache() {
   ContextGuard guard(current().device);
-  Pinned& all = pinned();
+  Pinned& all = pinned;
   std::lock_guard lock(all.mutex);
   all.finish();
   for (const auto& [bytes, block] : all.free) {
@@ -136,7 +133,7 @@ void empty_pinned_cache() {
   all.free.clear();
 }
 PinnedStatistics pinned_statistics() {
-  Pinned& all = pinned();
+  Pinned& all = pinned;
   std::lock_guard lock(all.mutex);
   int64_t kept = 0;
   for (const auto& [place, block] : all.blocks) kept += static_cast<int64_t>(block.bytes);

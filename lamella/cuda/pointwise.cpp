@@ -6,9 +6,10 @@
 //   an operator is registered here by running its CPU kernel with the device's tensors. Where a
 //   loop serves no operands of that kind, it says so before anything is written, and the operator
 //   runs on the CPU.
-#include "lamella/cuda/pointwise.h"
+#include "lamella/cuda/families.h"
 
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -21,42 +22,6 @@
 
 namespace lamella::cuda {
 
-int kind_of(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::Bool:
-      return kBool;
-    case ScalarType::Byte:
-      return kU8;
-    case ScalarType::Char:
-      return kI8;
-    case ScalarType::Short:
-      return kI16;
-    case ScalarType::Int:
-      return kI32;
-    case ScalarType::Long:
-      return kI64;
-    case ScalarType::Float:
-      return kF32;
-    case ScalarType::Double:
-      return kF64;
-    case ScalarType::Half:
-      return kF16;
-    case ScalarType::BFloat16:
-      return kBF16;
-    case ScalarType::UInt16:
-      return kU16;
-    case ScalarType::UInt32:
-      return kU32;
-    case ScalarType::UInt64:
-      return kU64;
-    case ScalarType::ComplexFloat:
-      return kC64;
-    case ScalarType::ComplexDouble:
-      return kC128;
-    default:
-      return -1;
-  }
-}
 namespace {
 
 using native::DeviceLoopCall;
@@ -64,21 +29,9 @@ static_assert(native::kLoopDims == kPointwiseDims);
 
 // The type in which a kind is computed.
 Kind computed(int kind) {
-  switch (kind) {
-    case kU8:
-    case kI8:
-    case kI16:
-    case kU16:
-    case kBool:
-      return kI32;
-    case kU32:
-      return kI64;
-    case kF16:
-    case kBF16:
-      return kF32;
-    default:
-      return static_cast<Kind>(kind);
-  }
+  static constexpr Kind kComputed[] = {kI32, kI32, kI32, kI32, kI32, kI64, kF32, kF64,
+                                       kF32, kF32, kI32, kI64, kU64, kC64, kC128};
+  return kComputed[kind];
 }
 // Bool, integers, floating point, complex.
 int category(int kind) {
@@ -86,18 +39,8 @@ int category(int kind) {
 }
 // The kind and the type of kernels that only move elements of so many bytes; -1: none.
 int kind_of_bytes(size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return kU8;
-    case 2:
-      return kI16;
-    case 4:
-      return kI32;
-    case 8:
-      return kI64;
-    default:
-      return bytes == 16 ? int{kC128} : -1;
-  }
+  static constexpr int kKinds[] = {kU8, kI16, kI32, kI64, kC128};
+  return bytes <= 16 && std::has_single_bit(bytes) ? kKinds[std::countr_zero(bytes)] : -1;
 }
 
 enum class Result : uint8_t { kSame, kBool, kReal };
@@ -160,52 +103,33 @@ const Loop* loop_of_call(const char* name) {
 }
 bool has_loop(const char* name) { return loop_of(name) != nullptr; }
 
-// A number in the type of a kernel, converted to `dtype` before.
-template <class T>
-void store_as(T value, Kind type, char* to) {
-  auto store = [to](auto converted) { std::memcpy(to, &converted, sizeof(converted)); };
-  if constexpr (is_complex_type_v<T>) {
-    store(value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    type == kF32 ? store(static_cast<float>(value)) : store(static_cast<double>(value));
-  } else {
-    type == kI32 ? store(static_cast<int32_t>(value)) : store(static_cast<int64_t>(value));
-  }
-}
+// A number in the type of a kernel, converted to `dtype` before. The CPU computes uint16 and uint32
+// as int64, and halves as float.
 void store_scalar(const Scalar& scalar, ScalarType dtype, Kind type, char* to) {
-  switch (kind_of(dtype)) {
-#define LAMELLA_STORE(kind, T) \
-  case kind:                   \
-    return store_as(scalar.to<T>(), type, to);
-    LAMELLA_STORE(kBool, bool)
-    LAMELLA_STORE(kU8, uint8_t)
-    LAMELLA_STORE(kI8, int8_t)
-    LAMELLA_STORE(kI16, int16_t)
-    LAMELLA_STORE(kI32, int32_t)
-    LAMELLA_STORE(kU64, uint64_t)
-    LAMELLA_STORE(kF64, double)
-    LAMELLA_STORE(kC64, complex<float>)
-    LAMELLA_STORE(kC128, complex<double>)
-#undef LAMELLA_STORE
-    case kI64:
-    case kU16:  // which the CPU computes as int64
-    case kU32:
-      return store_as(scalar.to<int64_t>(), type, to);
-    default:
-      return store_as(scalar.to<float>(), type, to);
-  }
+  auto store = [to](auto converted) { std::memcpy(to, &converted, sizeof(converted)); };
+  visit_stored(dtype, "", [&](auto tag) {
+    using S = type_of<decltype(tag)>;
+    constexpr bool kIsWide = std::is_same_v<S, uint16_t> || std::is_same_v<S, uint32_t>;
+    if constexpr (is_complex_type_v<S>) {
+      if constexpr (sizeof(S) >= 8) store(scalar.to<S>());
+    } else if constexpr (std::is_integral_v<S>) {
+      const auto value = scalar.to<std::conditional_t<kIsWide, int64_t, S>>();
+      type == kI32 ? store(static_cast<int32_t>(value)) : store(static_cast<int64_t>(value));
+    } else {
+      const auto value = scalar.to<std::conditional_t<std::is_same_v<S, double>, double, float>>();
+      type == kF32 ? store(static_cast<float>(value)) : store(static_cast<double>(value));
+    }
+  });
 }
 
 // The kernel of a loop and type, whose context must be current; NULL: there is none.
 void* kernel_of(int device, const Loop& loop, Kind type) {
-  static constexpr const char* kSuffixes[] = {"b8", "", "", "", "i32", "i64", "f32", "f64",
-                                              "",   "", "", "", "u64", "c64", "c128"};
   static std::atomic<void*> known[16][kLoopCount][kC128 + 1];
   static char absent;  // what `known` has for no kernel
   std::atomic<void*>* place = device < 16 ? &known[device][&loop - kLoops][type] : nullptr;
   void* kernel = place != nullptr ? place->load(std::memory_order_acquire) : nullptr;
   if (LAMELLA_LIKELY(kernel != nullptr)) return kernel == &absent ? nullptr : kernel;
-  kernel = find_kernel(device, str(loop.name, "_", kSuffixes[type]).c_str());
+  kernel = find_kernel(device, str(loop.name, "_", suffix_of_kind(type)).c_str());
   // Many functions of int64 are those of uint64.
   if (kernel == nullptr && type == kU64 && loop.takes_u64) {
     kernel = find_kernel(device, str(loop.name, "_i64").c_str());
@@ -451,8 +375,7 @@ lamella_status run_structured(const lamella_kernel* kernel, const lamella_operat
                               uint64_t key_set, const lamella_value* arguments,
                               lamella_value* returns) noexcept {
   for (uint32_t i = 0; i < op->return_count; ++i) returns[i] = lamella_value{{0}, 0, 0, 0, 0};
-  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
-  const lamella_status status = lamella::abi::call_boxed(op, cpu, arguments, returns);
+  const lamella_status status = call_kernel_of_cpu(op, arguments, returns);
   if (status != LAMELLA_NOT_IMPLEMENTED) return status;
   return counting_fallback(kernel, op, key_set, arguments, returns);
 }
@@ -520,8 +443,7 @@ lamella_status copy_from(const lamella_kernel*, const lamella_operator* op, uint
     if (done) returns[0] = IValue(TensorBase(to)).unsafe_release();
   });
   if (done || status != LAMELLA_OK) return status;
-  const uint64_t cpu = DispatchKeySet(DispatchKey::CPU).raw_repr();
-  return lamella::abi::call_boxed(op, cpu, arguments, returns);
+  return call_kernel_of_cpu(op, arguments, returns);
 }
 
 // Writes one element everywhere; false: it has too many dimensions.

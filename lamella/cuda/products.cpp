@@ -49,7 +49,11 @@ bool store(const Matrices& x, int64_t rows, int64_t columns, Stored* to) {
 }
 
 struct Key {
-  int64_t numbers[24];
+  int64_t numbers[25] = {};
+  int count = 0;
+  void add(std::initializer_list<int64_t> more) {
+    for (int64_t number : more) numbers[count++] = number;
+  }
   bool operator==(const Key& other) const {
     return std::memcmp(numbers, other.numbers, sizeof(numbers)) == 0;
   }
@@ -80,10 +84,7 @@ struct DevicePlans {
   }
 };
 constexpr size_t kMostPlans = 4096;
-DevicePlans& plans_of(int device) {
-  static auto* all = new DevicePlans[kMostDevices];
-  return all[device];
-}
+DevicePlans* const plans_of = new DevicePlans[kMostDevices];
 
 int64_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<uint64_t>(data);
@@ -249,32 +250,13 @@ bool by_cublaslt(Gemm p) {
   const int device = p.device.index();
   const int64_t alignments[] = {alignment_of(q.a.data), alignment_of(q.b.data),
                                 alignment_of(q.d.data), alignment_of(q.c.data)};
-  const Key key{{q.type,
-                 q.result,
-                 q.compute,
-                 q.epilogue,
-                 p.m,
-                 p.n,
-                 p.k,
-                 p.batch,
-                 q.a.leading,
-                 q.a.batch,
-                 q.a.transposed,
-                 q.b.leading,
-                 q.b.batch,
-                 q.b.transposed,
-                 q.c.leading,
-                 q.c.batch,
-                 q.d.leading,
-                 q.d.batch,
-                 alignments[0],
-                 alignments[1],
-                 alignments[2],
-                 alignments[3],
-                 q.bias != nullptr ? alignment_of(q.bias) : 0,
-                 0}};
+  Key key;
+  key.add({q.type, q.result, q.compute, q.epilogue, p.m, p.n, p.k, p.batch});
+  for (const Stored* x : {&q.a, &q.b, &q.c, &q.d}) key.add({x->leading, x->batch, x->transposed});
+  for (int64_t alignment : alignments) key.add({alignment});
+  key.add({q.bias != nullptr ? alignment_of(q.bias) : 0});
   ContextGuard guard(device);
-  DevicePlans& plans = plans_of(device);
+  DevicePlans& plans = plans_of[device];
   std::lock_guard lock(plans.mutex);
   if (plans.handle == nullptr && lib->cublasLtCreate(&plans.handle) != 0) {
     plans.handle = nullptr;
@@ -309,36 +291,11 @@ bool by_cublaslt(Gemm p) {
 
 // ---- By a kernel of the device ----
 
-const char* kernel_for(ScalarType dtype, ScalarType result) {
-  if (dtype == kChar && result == kInt) return "matmul_i8_i32";
-  if (dtype == kByte && result == kInt) return "matmul_u8_i32";
-  if (result != dtype) return nullptr;
-  switch (dtype) {
-    case kFloat:
-      return "matmul_f32";
-    case kDouble:
-      return "matmul_f64";
-    case kHalf:
-      return "matmul_f16";
-    case kBFloat16:
-      return "matmul_bf16";
-    case kComplexFloat:
-      return "matmul_c64";
-    case kComplexDouble:
-      return "matmul_c128";
-    case kByte:
-      return "matmul_u8";
-    case kChar:
-      return "matmul_i8";
-    case kShort:
-      return "matmul_i16";
-    case kInt:
-      return "matmul_i32";
-    case kLong:
-      return "matmul_i64";
-    default:
-      return nullptr;
-  }
+// The types of a product as the suffix of its kernel; there may be none.
+const char* suffix_of(ScalarType dtype, ScalarType result) {
+  if (dtype == kChar && result == kInt) return "i8_i32";
+  if (dtype == kByte && result == kInt) return "u8_i32";
+  return result == dtype ? suffix_of_kind(kind_of(dtype)) : nullptr;
 }
 // A number in the type that the kernel sums in, as factor_of().
 Factor sum_factor(const Scalar& value, ScalarType dtype) {
@@ -358,10 +315,10 @@ Factor sum_factor(const Scalar& value, ScalarType dtype) {
 
 bool by_kernel(const Gemm& p) {
   const ScalarType result = p.result == ScalarType::Undefined ? p.dtype : p.result;
-  const char* name = kernel_for(p.dtype, result);
+  const char* suffix = suffix_of(p.dtype, result);
   const int64_t tiles =
       ((p.m + kMatmulTile - 1) / kMatmulTile) * ((p.n + kMatmulTile - 1) / kMatmulTile);
-  if (name == nullptr || tiles > INT32_MAX) return false;
+  if (suffix == nullptr || tiles > INT32_MAX) return false;
   auto operand = [](const Matrices& x) {
     return MatmulOperand{reinterpret_cast<uint64_t>(x.data), x.row, x.column, x.batch};
   };
@@ -373,15 +330,12 @@ bool by_kernel(const Gemm& p) {
   std::memcpy(parameters.beta, beta.bytes, sizeof(beta.bytes));
   const int device = p.device.index();
   ContextGuard guard(device);
-  void* kernel = find_kernel(device, name);
-  if (kernel == nullptr) return false;
   Shape shape;
   constexpr int64_t kMostRows = 65535;
   shape.grid[0] = static_cast<unsigned>(tiles);
   shape.grid[1] = static_cast<unsigned>(p.batch < kMostRows ? p.batch : kMostRows);
   shape.block[0] = kMatmulThreads;
-  launch(device, kernel, name, &parameters, shape);
-  return true;
+  return launch_named(device, "matmul", suffix, &parameters, shape);
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 // Launches the kernels of random numbers: Note [Streams of numbers on a device] in
 // kernels/random.h.
-#include "lamella/cuda/random.h"
+#include "lamella/cuda/families.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "lamella/core/generator_impl.h"
 #include "lamella/cuda/driver.h"
 #include "lamella/cuda/graphs.h"
 #include "lamella/cuda/kernels/random_parameters.h"
 #include "lamella/cuda/launch.h"
-#include "lamella/cuda/pointwise.h"
+#include "lamella/kernels/dims.h"
 
 namespace lamella::cuda {
 namespace {
@@ -19,12 +18,9 @@ namespace {
 using MaybeGenerator = std::optional<Generator>;
 constexpr unsigned kBlock = 256;
 
-// The seed and the offset of a generator, which the launch moves on; on a captured stream the
-// device's memory of them, and what is added to the offset.
-struct Stream {
-  uint64_t seed, offset, state;
-};
-Stream take(const char* op, const MaybeGenerator& given, Device device, uint64_t draws) {
+// Sets the seed and the offset of a launch to those of a generator, which it moves on; on a
+// captured stream to the device's memory of them, and what is added to the offset.
+void take(const char* op, const MaybeGenerator& given, Device device, uint64_t draws, Drawing* to) {
   const bool is_given = given && given->defined();
   const Generator handle = is_given ? *given : default_device_generator(device);
   GeneratorImpl& generator = GeneratorImpl::of(handle);
@@ -33,16 +29,14 @@ Stream take(const char* op, const MaybeGenerator& given, Device device, uint64_t
   draws = (draws + 3) / 4 * 4;
   if (is_any_captured()) {
     const CapturedDraw draw = captured_draw(device.index(), handle, draws);
-    if (draw.state != 0) return {0, draw.offset, draw.state};
+    to->offset = draw.offset;
+    to->state = draw.state;
+    if (draw.state != 0) return;
   }
   std::lock_guard lock(generator.mutex);
-  std::vector<uint8_t> state = generator.get_state();
-  Stream stream{};
-  std::memcpy(&stream, state.data(), 16);
-  const uint64_t next = stream.offset + draws;
-  std::memcpy(state.data() + 8, &next, 8);
-  generator.set_state(state.data(), state.size());
-  return stream;
+  const PhiloxState state = take_philox(generator, draws);
+  to->seed = state.seed;
+  to->offset = state.offset;
 }
 
 // As many blocks as the elements need and the device runs at once; and what a launch draws, of
@@ -59,7 +53,7 @@ Shape shape_of(int device, int64_t numel, int64_t each, uint64_t* draws) {
   return shape;
 }
 
-// Dense memory in the tensor's order, which is the tensor's own or is copied to it.
+// Gives a tensor the numbers that f draws into dense memory of its order: its own, or a copy.
 template <class F>
 Tensor& draw(Tensor& self, F&& f) {
   Tensor dense = self.is_non_overlapping_and_dense() ? self : lamella::empty_like(self);
@@ -68,11 +62,11 @@ Tensor& draw(Tensor& self, F&& f) {
   lamella_tensor_bump_version(self.impl());
   return self;
 }
-void launch_by_name(int device, const char* name, const void* parameters, const Shape& shape) {
-  ContextGuard guard(device);
-  void* kernel = find_kernel(device, name);
-  LAMELLA_CHECK(kernel != nullptr, "expected kernels of CUDA, got a build without them");
-  launch(device, kernel, name, parameters, shape);
+void launch_drawing(Device device, const char* name, const char* suffix, const Drawing& parameters,
+                    const Shape& shape) {
+  ContextGuard guard(device.index());
+  LAMELLA_CHECK(launch_named(device.index(), name, suffix, &parameters, shape),
+                "expected kernels of CUDA, got a build without them");
 }
 bool is_served(const Tensor& self) {
   ContextGuard guard(self.device().index());
@@ -88,45 +82,41 @@ double rounded(ScalarType dtype, double x) {
              : static_cast<double>(static_cast<float>(x));
 }
 
-// What drawing into a tensor has in common; `shape` becomes that of the launch.
-RandomParameters drawing(const char* op, const Tensor& to, bool wide,
-                         const MaybeGenerator& generator, Shape* shape) {
-  const Device device = to.device();
-  uint64_t draws = 0;
-  *shape = shape_of(device.index(), to.numel(), wide ? 2 : 4, &draws);
-  const Stream stream = take(op, generator, device, draws);
-  RandomParameters p{};
-  p.out = reinterpret_cast<uint64_t>(to.data_ptr());
+// Parameters for an output.
+template <class P>
+P drawing(const Tensor& to, P p = {}) {
+  p.out = address_of(to);
   p.numel = static_cast<uint64_t>(to.numel());
-  p.seed = stream.seed;
-  p.offset = stream.offset;
-  p.state = stream.state;
   p.kind = static_cast<Kind>(kind_of(to.scalar_type()));
   return p;
 }
-
+Tensor& draw_numbers(const char* op, Tensor& self, const RandomParameters& what, bool wide,
+                     const MaybeGenerator& generator) {
+  return draw(self, [&](Tensor& to) {
+    const Device device = to.device();
+    auto p = drawing<RandomParameters>(to, what);
+    uint64_t draws = 0;
+    const Shape shape = shape_of(device.index(), to.numel(), wide ? 2 : 4, &draws);
+    take(op, generator, device, draws, &p);
+    const bool whole = p.what == kIntegers;
+    launch_drawing(device, "random", whole ? wide ? "u64" : "u32" : wide ? "f64" : "f32", p, shape);
+  });
+}
 Tensor& draw_floats(const char* op, Tensor& self, Distribution what, double a, double b,
                     const MaybeGenerator& generator) {
-  return draw(self, [&](Tensor& to) {
-    const bool wide = to.scalar_type() == kDouble;
-    Shape shape;
-    RandomParameters p = drawing(op, to, wide, generator, &shape);
-    p.what = what;
-    p.a = a;
-    p.b = b;
-    launch_by_name(to.device().index(), wide ? "random_f64" : "random_f32", &p, shape);
-  });
+  RandomParameters p{};
+  p.what = what;
+  p.a = a;
+  p.b = b;
+  return draw_numbers(op, self, p, self.scalar_type() == kDouble, generator);
 }
 Tensor& draw_integers(const char* op, Tensor& self, int64_t base, uint64_t range, bool wide,
                       const MaybeGenerator& generator) {
-  return draw(self, [&](Tensor& to) {
-    Shape shape;
-    RandomParameters p = drawing(op, to, wide, generator, &shape);
-    p.what = kIntegers;
-    p.range = range;
-    p.base = base;
-    launch_by_name(to.device().index(), wide ? "random_u64" : "random_u32", &p, shape);
-  });
+  RandomParameters p{};
+  p.what = kIntegers;
+  p.range = range;
+  p.base = base;
+  return draw_numbers(op, self, p, wide, generator);
 }
 
 // The CPU's checks of an operator's arguments, on a tensor without elements.
@@ -189,10 +179,7 @@ LAMELLA_DRAWN(bernoulli__float, bernoulli_, kBernoulli,
               (Tensor & self, double p, MaybeGenerator generator), p, 0, p)
 
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generator) {
-  bool fits = p.is_floating_point() && p.dim() <= self.dim();
-  for (int64_t d = 1; fits && d <= p.dim(); ++d) {
-    fits = p.size(-d) == 1 || p.size(-d) == self.size(-d);
-  }
+  const bool fits = p.is_floating_point() && native::is_expandable(p.sizes(), self.sizes());
   if (!fits || self.numel() == 0 || !is_served(self)) {  // the CPU says what is expected
     return counted_fallback<lamella::ops::bernoulli__Tensor>(self, p, generator);
   }
@@ -204,19 +191,13 @@ Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, MaybeGenerator generato
       self.is_contiguous()
           ? self
           : lamella::empty(self.sizes(), TensorOptions(self.scalar_type()).device(device));
-  const Stream stream = take("bernoulli_", generator, device, 10);
-  RandomParameters r{};
-  r.out = reinterpret_cast<uint64_t>(drawn.data_ptr());
-  r.numel = static_cast<uint64_t>(drawn.numel());
-  r.seed = stream.seed;
-  r.offset = stream.offset;
-  r.state = stream.state;
-  r.kind = static_cast<Kind>(kind_of(drawn.scalar_type()));
+  auto r = drawing<RandomParameters>(drawn);
+  take("bernoulli_", generator, device, 10, &r);
   r.what = kBernoulli;
-  r.chances = reinterpret_cast<uint64_t>(chances.data_ptr());
+  r.chances = address_of(chances);
   uint64_t draws = 0;
   const Shape shape = shape_of(device.index(), (drawn.numel() + 3) / 4, 1, &draws);
-  launch_by_name(device.index(), wide ? "chances_f64" : "chances_f32", &r, shape);
+  launch_drawing(device, "chances", wide ? "f64" : "f32", r, shape);
   if (!drawn.is_alias_of(self)) return self.copy_(drawn);
   lamella_tensor_bump_version(self.impl());
   return self;
@@ -283,7 +264,8 @@ Tensor& randperm(int64_t n, MaybeGenerator generator, Tensor& out) {
   Tensor keys = lamella::empty({n}, options.device(out.device()));
   const int64_t least = width == 32 ? INT32_MIN : INT64_MIN;
   keys.random_(least, -(least + 1), generator);
-  take("randperm", generator, out.device(), static_cast<uint64_t>(n));  // as PyTorch does
+  Drawing unused{};
+  take("randperm", generator, out.device(), static_cast<uint64_t>(n), &unused);  // as PyTorch does
   keys = keys.to(ScalarType::Long);
   if (bits < width) {  // turned, so that the bits that count lead
     const Tensor low = keys.bitwise_and((int64_t{1} << bits) - 1);
@@ -313,16 +295,10 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   const Device device = input.device();
   uint64_t draws = 0;
   const Shape shape = shape_of(device.index(), input.numel(), 4, &draws);
-  const Stream stream = take("native_dropout", std::nullopt, device, draws);
-  DropoutParameters d{};
-  d.in = reinterpret_cast<uint64_t>(dense.data_ptr());
-  d.out = reinterpret_cast<uint64_t>(result.data_ptr());
-  d.mask = reinterpret_cast<uint64_t>(mask.data_ptr());
-  d.numel = static_cast<uint64_t>(input.numel());
-  d.seed = stream.seed;
-  d.offset = stream.offset;
-  d.state = stream.state;
-  d.kind = static_cast<Kind>(kind_of(dtype));
+  auto d = drawing<DropoutParameters>(result);
+  take("native_dropout", std::nullopt, device, draws, &d);
+  d.in = address_of(dense);
+  d.mask = address_of(mask);
   d.kept = 1 - p;
   // PyTorch's layout follows from the input's address and size, if it is dense.
   d.neighbours = input.is_non_overlapping_and_dense() ? 4 : 1;
@@ -331,7 +307,7 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
                               input.numel() % d.neighbours != 0)) {
     d.neighbours /= 2;
   }
-  launch_by_name(device.index(), dtype == kDouble ? "dropout_f64" : "dropout_f32", &d, shape);
+  launch_drawing(device, "dropout", dtype == kDouble ? "f64" : "f32", d, shape);
   return {result, mask};
 }
 Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, double scale) {

@@ -46,52 +46,6 @@ const Reduction* find(const char* table) {
 }
 bool is(const Reduction& r, const char* kernel) { return std::strcmp(r.kernel, kernel) == 0; }
 
-// Dimensions with their strides in bytes in the input, the output and the values.
-struct Dims {
-  struct Dim {
-    int64_t size, strides[3];
-  };
-  Dim all[66];
-  int count = 0;
-  void add(int64_t size, int64_t in, int64_t out, int64_t values) {
-    if (size != 1) all[count++] = {size, {in, out, values}};
-  }
-  // Orders them from the innermost in the input, and joins those whose strides allow it.
-  void order() {
-    std::stable_sort(all, all + count, [](const Dim& a, const Dim& b) {
-      return std::abs(a.strides[0]) < std::abs(b.strides[0]);
-    });
-    int kept = 0;
-    for (int i = 1; i < count; ++i) {
-      Dim& last = all[kept];
-      bool joins = true;
-      for (int k = 0; k < 3; ++k) joins &= all[i].strides[k] == last.strides[k] * last.size;
-      if (joins) {
-        last.size *= all[i].size;
-      } else {
-        all[++kept] = all[i];
-      }
-    }
-    if (count != 0) count = kept + 1;
-  }
-  int64_t innermost() const { return count == 0 ? INT64_MAX : std::abs(all[0].strides[0]); }
-  // A dimension of size 1 if there is none.
-  void store(LineDims* dims, int64_t* in, int64_t* out, int64_t* values) const {
-    dims->count = std::max(count, 1);
-    dims->sizes[0] = 1;
-    for (int d = 0; d < count; ++d) {
-      dims->sizes[d] = all[d].size;
-      in[d] = all[d].strides[0];
-      if (out != nullptr) out[d] = all[d].strides[1];
-      if (values != nullptr) values[d] = all[d].strides[2];
-    }
-  }
-};
-
-int64_t stride_of(const TensorBase& t, int64_t d) {
-  return t.defined() ? t.stride(d) * static_cast<int64_t>(t.itemsize()) : 0;
-}
-
 }  // namespace
 
 bool reduce(const char* name, ScalarType type, const TensorBase& in, uint64_t mask,
@@ -126,7 +80,7 @@ bool reduce(const char* name, ScalarType type, const TensorBase& in, uint64_t ma
   if (out.numel() == 0) return true;
 
   ReduceParameters p{};
-  Dims kept, reduced;
+  StridedDims kept, reduced;
   const bool keeps = in.dim() == out.dim(), empty = in.numel() == 0;
   p.outputs = 1;
   p.length = empty ? 0 : 1;

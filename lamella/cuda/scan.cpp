@@ -12,40 +12,25 @@ namespace {
 bool launch_scan(ScanParameters& p, const char* kernel, bool fraction, bool in_order,
                  const TensorBase& in, int64_t dim, const TensorBase& out,
                  const TensorBase& indices) {
-  auto bytes = [](const TensorBase& t, int64_t d) {
-    return t.defined() ? t.stride(d) * static_cast<int64_t>(t.itemsize()) : 0;
-  };
   p.length = p.lines = 1;
-  p.dims.count = 1;
-  p.dims.sizes[0] = 1;
-  int count = 0;
+  StridedDims lines;
   bool columns = false;
-  for (int64_t d = in.dim() - 1; d >= 0; --d) {
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    const int64_t strides[] = {stride_of(in, d), stride_of(out, d), stride_of(indices, d)};
     if (d == dim) {
       p.length = in.size(d);
-      p.in_step = bytes(in, d);
-      p.out_step = bytes(out, d);
-      p.index_step = bytes(indices, d);
+      p.in_step = strides[0];
+      p.out_step = strides[1];
+      p.index_step = strides[2];
       continue;
     }
-    if (in.size(d) == 1) continue;
-    const int64_t strides[] = {bytes(in, d), bytes(out, d), bytes(indices, d)};
     p.lines *= in.size(d);
-    columns |= in.stride(d) < in.stride(dim);
-    const int at = count - 1;
-    if (at >= 0 && strides[0] == p.in_strides[at] * p.dims.sizes[at] &&
-        strides[1] == p.out_strides[at] * p.dims.sizes[at] &&
-        strides[2] == p.index_strides[at] * p.dims.sizes[at]) {
-      p.dims.sizes[at] *= in.size(d);
-      continue;
-    }
-    if (count == kLineDims) return false;
-    p.dims.sizes[count] = in.size(d);
-    p.in_strides[count] = strides[0];
-    p.out_strides[count] = strides[1];
-    p.index_strides[count++] = strides[2];
-    p.dims.count = count;
+    columns |= in.size(d) != 1 && in.stride(d) < in.stride(dim);
+    lines.add(in.size(d), strides[0], strides[1], strides[2]);
   }
+  lines.order();
+  if (lines.count > kLineDims) return false;
+  lines.store(&p.dims, p.in_strides, p.out_strides, p.index_strides);
   p.in = address_of(in);
   p.out = address_of(out);
   p.indices = address_of(indices);

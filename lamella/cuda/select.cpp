@@ -7,15 +7,13 @@
 #include "lamella/core/memory_overlap.h"
 #include "lamella/core/visit_dtype.h"
 #include "lamella/cuda/driver.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/select.h"
-#include "lamella/cuda/launch.h"
-#include "lamella/cuda/movement.h"
+#include "lamella/kernels/dims.h"
 #include "lamella/structured.h"
 
 namespace lamella::cuda {
 namespace {
-
-uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
 
 // ---- Masks ----
 
@@ -42,7 +40,7 @@ bool masked_fill_tensor_body(Call& call) {
   if (is_complex(call.tensor(2).scalar_type()) && !is_complex(self.scalar_type())) return false;
   const Tensor value = call.tensor(2).to(self.scalar_type());
   MaskParameters p{};
-  p.number_at = address(value);
+  p.number_at = address_of(value);
   return fill_masked(call, &p);
 }
 
@@ -68,7 +66,7 @@ bool masked_scatter_body(Call& call) {
       report_slot(call.device(), "masked_scatter_", IndexText::kSource, 0, source.numel());
   p.slot = slot.slot;
   p.any = slot.any;
-  p.to = address(source);
+  p.to = address_of(source);
   p.step = static_cast<int64_t>(source.itemsize());
   p.limit = source.numel();
   return launch_named(call.device(), "spread", suffix_of_bytes(self.itemsize()), &p, p.walk.numel);
@@ -78,25 +76,12 @@ void check_mask(const char* op, const Tensor& mask) {
   LAMELLA_CHECK(mask.scalar_type() == ScalarType::Bool, op, ": expected 'mask' to be bool, got ",
                 mask.scalar_type());
 }
-// The common shape of two tensors; false: there is none.
-bool common_shape(const Tensor& a, const Tensor& b, Sizes* shape) {
-  const Tensor& longer = a.dim() < b.dim() ? b : a;
-  const Tensor& other = a.dim() < b.dim() ? a : b;
-  *shape = Sizes(longer.sizes());
-  for (size_t back = 1; back <= other.sizes().size(); ++back) {
-    int64_t& size = (*shape)[shape->size() - back];
-    const int64_t its = other.sizes()[other.sizes().size() - back];
-    if (size != its && size != 1 && its != 1) return false;
-    if (size == 1) size = its;
-  }
-  return true;
-}
 Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
   check_mask("masked_select", mask);
-  Sizes shape;
-  if (!common_shape(self, mask, &shape) || mask.device() != self.device() ||
-      out.device() != self.device() || out.scalar_type() != self.scalar_type() ||
-      suffix_of_bytes(self.itemsize()) == nullptr) {
+  const native::Dims shape =
+      native::broadcast_shapes(self.sizes(), mask.sizes(), "masked_select", "mask");
+  if (mask.device() != self.device() || out.device() != self.device() ||
+      out.scalar_type() != self.scalar_type() || suffix_of_bytes(self.itemsize()) == nullptr) {
     return counted_fallback<lamella::ops::masked_select_out>(self, mask, out);
   }
   check_no_internal_overlap("masked_select", "out", out);
@@ -117,7 +102,7 @@ Tensor& masked_select_out(const Tensor& self, const Tensor& mask, Tensor& out) {
                       {Strided(source), Strided(dense), Strided(positions.data_ptr(), strides, 8)}),
                   "masked_select: expected at most ", kWalkDims, " dimensions, got ",
                   IntArrayRef(shape));
-    p.to = address(out);
+    p.to = address_of(out);
     p.step = out.stride(0) * static_cast<int64_t>(out.itemsize());
     const int device = self.device().index();
     ContextGuard guard(device);
@@ -148,9 +133,9 @@ Tensor& nonzero_out(const Tensor& self, Tensor& out) {
     p.numel = mask.numel();
     p.ndim = static_cast<int32_t>(rank);
     for (int64_t d = 0; d < rank; ++d) p.sizes[d] = self.size(d);
-    p.mask = address(mask);
-    p.positions = address(positions);
-    p.to = address(out);
+    p.mask = address_of(mask);
+    p.positions = address_of(positions);
+    p.to = address_of(out);
     p.row_stride = out.stride(0);
     p.column_stride = out.stride(1);
     const int device = self.device().index();
@@ -303,9 +288,9 @@ bool run_search(Call& call, const Tensor& sequence, const Tensor& values, bool r
   p.numel = given.numel();
   p.length = sequence.size(-1);
   p.each = sequence.dim() == 1 ? (p.numel > 0 ? p.numel : 1) : given.size(-1);
-  p.lines = address(lines);
-  p.values = address(given);
-  p.to = address(out);
+  p.lines = address_of(lines);
+  p.values = address_of(given);
+  p.to = address_of(out);
   p.right = right ? 1 : 0;
   p.narrow = out.scalar_type() == ScalarType::Int ? 1 : 0;
   return launch_named(call.device(), "search", suffix_of_type(dtype), &p, p.numel);

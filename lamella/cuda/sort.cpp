@@ -3,14 +3,11 @@
 
 #include "lamella/cuda/call.h"
 #include "lamella/cuda/driver.h"
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/sort_parameters.h"
-#include "lamella/cuda/launch.h"
-#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 namespace {
-
-uint64_t address(const Tensor& t) { return reinterpret_cast<uint64_t>(t.data_ptr()); }
 
 // Contiguous lines sorted along their last dimension: elements and int64 indices.
 struct Sorted {
@@ -37,14 +34,14 @@ bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sort
                                                : 0;
   p.is_signed = is_integral(dtype, false) && dtype != kByte ? 1 : 0;
   p.descending = descending ? 1 : 0;
-  p.from = address(lines);
+  p.from = address_of(lines);
   const int64_t counted = p.lines * bytes * 256, words = bytes + counted + blocks * 256;
   const TensorOptions ints = lines.options().dtype(ScalarType::Int);
   const Tensor zeros = lamella::zeros({words}, ints), more = lamella::empty({blocks * 256}, ints);
-  p.tickets = address(zeros);
+  p.tickets = address_of(zeros);
   p.counts = p.tickets + static_cast<uint64_t>(bytes) * 4;
   p.status = p.counts + static_cast<uint64_t>(counted) * 4;
-  p.next_status = address(more);
+  p.next_status = address_of(more);
   Shape shape;
   shape.block[0] = kRadixThreads;
   shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(p.lines * p.parts, INT32_MAX));
@@ -55,8 +52,8 @@ bool sort_by_digits(int device, const Tensor& lines, bool descending, const Sort
   const Tensor indices = lamella::empty({2, bytes == 1 ? 0 : lines.numel()}, ints);
   for (p.pass = 0; p.pass < bytes; ++p.pass) {
     p.is_last = p.pass + 1 == bytes ? 1 : 0;
-    p.to = address((bytes - p.pass) % 2 == 1 ? result.values : copy);
-    p.to_index = p.is_last != 0 ? address(result.indices) : address(indices[p.pass % 2]);
+    p.to = address_of((bytes - p.pass) % 2 == 1 ? result.values : copy);
+    p.to_index = p.is_last != 0 ? address_of(result.indices) : address_of(indices[p.pass % 2]);
     launch(device, pass, "radix_pass", &p, shape);
     p.from = p.to;
     p.from_index = p.to_index;
@@ -76,19 +73,16 @@ bool sort_lines(int device, const Tensor& given, bool descending, Sorted* result
   if (p.length > kTile) return sort_by_digits(device, lines, descending, *result);
   p.lines = lines.numel() / p.length;
   p.descending = descending ? 1 : 0;
-  p.from = address(lines);
-  p.to = address(result->values);
-  p.to_index = address(result->indices);
-  void* kernel = find_kernel(device, "sort_tiles", suffix);
-  if (kernel == nullptr) return false;
+  p.from = address_of(lines);
+  p.to = address_of(result->values);
+  p.to_index = address_of(result->indices);
   p.tile = 1;
   while (p.tile < p.length) p.tile *= 2;
   const int64_t beside = kTile / p.tile, tiles = (p.lines + beside - 1) / beside;
   Shape shape;
   shape.grid[0] = static_cast<unsigned>(std::min<int64_t>(tiles, INT32_MAX));
   shape.block[0] = kTileThreads;
-  launch(device, kernel, "sort_tiles", &p, shape);
-  return true;
+  return launch_named(device, "sort_tiles", suffix, &p, shape);
 }
 
 // The first `count` elements of each sorted line, which are among those of its tiles.

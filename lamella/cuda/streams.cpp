@@ -19,10 +19,7 @@ struct DeviceStreams {
   std::vector<int64_t> pool[kPriorities];
   size_t next[kPriorities] = {};
 };
-DeviceStreams& streams_of(int device) {
-  static auto* all = new DeviceStreams[kMostDevices];
-  return all[device];
-}
+DeviceStreams* const streams_of = new DeviceStreams[kMostDevices];
 
 }  // namespace
 
@@ -33,7 +30,7 @@ Current& current() {
 
 StreamHandle handle_of(int device, int64_t stream) {
   if (stream == 0) return nullptr;
-  DeviceStreams& all = streams_of(device);
+  DeviceStreams& all = streams_of[device];
   std::lock_guard lock(all.mutex);
   LAMELLA_CHECK(stream > 0 && stream < static_cast<int64_t>(all.handles.size()),
                 "Stream: expected a stream of ",
@@ -53,7 +50,7 @@ int64_t make_stream(int device, int priority) {
   ContextGuard guard(device);
   if (greatest < 1 - kPriorities) greatest = 1 - kPriorities;
   priority = priority > 0 ? 0 : priority < greatest ? greatest : priority;
-  DeviceStreams& all = streams_of(device);
+  DeviceStreams& all = streams_of[device];
   std::lock_guard lock(all.mutex);
   std::vector<int64_t>& pool = all.pool[-priority];
   if (pool.size() < kPooled) {
@@ -69,7 +66,7 @@ int64_t make_stream(int device, int priority) {
 
 int64_t know_stream(int device, StreamHandle handle) {
   Driver::check_process();
-  DeviceStreams& all = streams_of(device);
+  DeviceStreams& all = streams_of[device];
   std::lock_guard lock(all.mutex);
   for (size_t i = 0; i < all.handles.size(); ++i) {
     if (all.handles[i] == handle) return static_cast<int64_t>(i);

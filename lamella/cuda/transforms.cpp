@@ -32,14 +32,11 @@ struct Plans {
   std::mutex mutex;
   std::list<Plan> all;
 };
-Plans& plans() {
-  static auto* one = new Plans();
-  return *one;
-}
+Plans& plans = *new Plans();
 
 // The plan of a problem, with its key in `wanted`; NULL: the library has none.
 Plan* plan_of(const Cufft& lib, Plan wanted) {
-  std::list<Plan>& all = plans().all;
+  std::list<Plan>& all = plans.all;
   for (auto at = all.begin(); at != all.end(); ++at) {
     if (!at->is_for(wanted)) continue;
     all.splice(all.begin(), all, at);
@@ -75,7 +72,7 @@ bool transform(const char*, const DeviceFourier& call) {
                    (call.is_double ? fft::kDouble : 0);
   ContextGuard guard(device);
   const StreamHandle stream = handle_of(device, current().streams[device]);
-  std::lock_guard lock(plans().mutex);
+  std::lock_guard lock(plans.mutex);
   Plan wanted{device, type, call.rank, {}, call.batch};
   for (int i = 0; i < call.rank; ++i) wanted.n[i] = call.n[i];
   RelaxedCapture relaxed;

@@ -1,8 +1,8 @@
 // Pooling, sliding blocks, padding and interpolation, and their gradients.
 #include "lamella/cuda/call.h"
 
+#include "lamella/cuda/families.h"
 #include "lamella/cuda/kernels/windows.h"
-#include "lamella/cuda/movement.h"
 
 namespace lamella::cuda {
 namespace {
@@ -41,8 +41,8 @@ bool start(const Call& call, WindowParameters* p, const char* kernel, const char
            const Tensor& from, const Tensor& to, int spatial) {
   lay_strides(from, spatial, p->from_strides);
   lay_strides(to, spatial, p->to_strides);
-  p->from = reinterpret_cast<uint64_t>(from.data_ptr());
-  p->to = reinterpret_cast<uint64_t>(to.data_ptr());
+  p->from = address_of(from);
+  p->to = address_of(to);
   return launch_named(call.device(), kernel, suffix, p, to.numel());
 }
 int64_t entry(const Lengths& list, int d, int64_t otherwise) {
@@ -51,119 +51,56 @@ int64_t entry(const Lengths& list, int d, int64_t otherwise) {
 
 // ---- Pooling ----
 
-struct Window {
-  Lengths kernel, stride, padding, dilation;
-  bool counts_padding = true;
-};
-void lay_windows(WindowParameters* p, int spatial, const Window& w) {
+// Arguments from `first` on are kernel_size, stride, padding and, of maxima, dilation or, of
+// averages, ceil_mode, count_include_pad and divisor_override.
+void lay_windows(const Call& call, WindowParameters* p, int spatial, int first, bool maximum) {
+  const Lengths kernels = call.integers(first), strides = call.integers(first + 1),
+                paddings = call.integers(first + 2);
+  const Lengths dilations = maximum ? call.integers(first + 3) : Lengths();
+  if (!maximum && !call.is_none(first + 5)) p->divisor = call.integer(first + 5);
   for (int d = 0; d < 3; ++d) {
     WindowAxis& axis = p->axes[d];
     const int at = d - (3 - spatial);
     axis.rule = kWindow;
-    axis.counts_padding = w.counts_padding ? 1 : 0;
+    axis.counts_padding = maximum || call.flag(first + 4) ? 1 : 0;
     if (at < 0) continue;
-    const int64_t kernel = entry(w.kernel, at, 1);
-    axis.step = entry(w.dilation, at, 1);
+    const int64_t kernel = entry(kernels, at, 1);
+    axis.step = entry(dilations, at, 1);
     axis.reach = (kernel - 1) * axis.step + 1;
-    axis.stride = entry(w.stride, at, kernel);
-    axis.pad = entry(w.padding, at, 0);
+    axis.stride = entry(strides, at, kernel);
+    axis.pad = entry(paddings, at, 0);
   }
 }
-void lay_adaptive(WindowParameters* p) {
-  for (WindowAxis& axis : p->axes) axis.rule = kAdaptive;
-}
-Window max_window(const Call& call, int first) {
-  return {call.integers(first), call.integers(first + 1), call.integers(first + 2),
-          call.integers(first + 3)};
-}
-Window average_window(const Call& call, int first) {
-  return {call.integers(first),
-          call.integers(first + 1),
-          call.integers(first + 2),
-          {},
-          call.flag(first + 4)};
-}
-// The gradients compute with float32 where elements are smaller.
-bool max_forward(const Call& call, WindowParameters* p, int spatial) {
-  const Tensor self = call.tensor(0), out = call.output(), indices = call.output(1);
-  lay_strides(indices, spatial, p->index_strides);
-  p->indices = reinterpret_cast<uint64_t>(indices.data_ptr());
-  const char* suffix =
-      self.scalar_type() == ScalarType::Bool ? nullptr : suffix_of_type(self.scalar_type());
-  return start(call, p, "max_pool", suffix, self, out, spatial);
-}
-bool max_backward(const Call& call, WindowParameters* p, int spatial, const Tensor& indices) {
-  const Tensor grad = call.tensor(0), out = call.output();
-  lay_strides(indices, spatial, p->index_strides);
-  p->indices = reinterpret_cast<uint64_t>(indices.data_ptr());
-  int64_t inputs = 1;
-  for (const WindowAxis& axis : p->axes) inputs *= axis.in;
-  const IndexSlot slot = report_slot(
-      call.device(),
-      spatial == 2 ? "max_pool2d_with_indices_backward" : "max_pool3d_with_indices_backward",
-      IndexText::kElements, 0, inputs);
-  p->slot = slot.slot;
-  p->any = slot.any;
-  return start(call, p, "max_pool_backward", suffix_of_type(grad.scalar_type()), grad, out,
-               spatial);
-}
-template <int kSpatial>
-bool max_pool_body(Call& call) {
-  WindowParameters p = window_of(call.tensor(0), call.output(), kSpatial);
-  lay_windows(&p, kSpatial, max_window(call, 1));
-  return max_forward(call, &p, kSpatial);
-}
-template <int kSpatial>
-bool max_pool_backward_body(Call& call) {
-  WindowParameters p = window_of(call.tensor(1), call.tensor(0), kSpatial);
-  lay_windows(&p, kSpatial, max_window(call, 2));
-  return max_backward(call, &p, kSpatial, call.tensor(7));
-}
-template <int kSpatial>
-bool adaptive_max_body(Call& call) {
-  WindowParameters p = window_of(call.tensor(0), call.output(), kSpatial);
-  lay_adaptive(&p);
-  return max_forward(call, &p, kSpatial);
-}
-template <int kSpatial>
-bool adaptive_max_backward_body(Call& call) {
-  WindowParameters p = window_of(call.tensor(1), call.tensor(0), kSpatial);
-  lay_adaptive(&p);
-  return max_backward(call, &p, kSpatial, call.tensor(2));
-}
-template <int kSpatial>
-bool average_body(Call& call) {
-  const Tensor self = call.tensor(0);
-  WindowParameters p = window_of(self, call.output(), kSpatial);
-  lay_windows(&p, kSpatial, average_window(call, 1));
-  p.divisor = call.is_none(6) ? 0 : call.integer(6);
-  return start(call, &p, "average_pool", suffix_of_type(self.scalar_type()), self, call.output(),
-               kSpatial);
-}
-template <int kSpatial>
-bool average_backward_body(Call& call) {
-  const Tensor grad = call.tensor(0);
-  WindowParameters p = window_of(call.tensor(1), grad, kSpatial);
-  lay_windows(&p, kSpatial, average_window(call, 2));
-  p.divisor = call.is_none(7) ? 0 : call.integer(7);
-  return start(call, &p, "average_pool_backward", suffix_of_type(grad.scalar_type()), grad,
-               call.output(), kSpatial);
-}
-template <int kSpatial>
-bool adaptive_average_body(Call& call) {
-  const Tensor self = call.tensor(0);
-  WindowParameters p = window_of(self, call.output(), kSpatial);
-  lay_adaptive(&p);
-  return start(call, &p, "average_pool", suffix_of_type(self.scalar_type()), self, call.output(),
-               kSpatial);
-}
-template <int kSpatial>
-bool adaptive_average_backward_body(Call& call) {
-  const Tensor grad = call.tensor(0);
-  WindowParameters p = window_of(call.tensor(1), grad, kSpatial);
-  lay_adaptive(&p);
-  return start(call, &p, "average_pool_backward", suffix_of_type(grad.scalar_type()), grad,
-               call.output(), kSpatial);
+// Pooling or its gradient, whose arguments follow the gradient of the outputs and end with the
+// indices of maxima. The gradients compute with float32 where elements are smaller.
+template <int kSpatial, bool kMaximum, bool kIsAdaptive, bool kBackward>
+bool pool_body(Call& call) {
+  const Tensor from = call.tensor(0), out = call.output();
+  const ScalarType dtype = from.scalar_type();
+  const char* suffix = kMaximum && dtype == ScalarType::Bool ? nullptr : suffix_of_type(dtype);
+  WindowParameters p = window_of(call.tensor(kBackward ? 1 : 0), kBackward ? from : out, kSpatial);
+  if constexpr (kIsAdaptive) {
+    for (WindowAxis& axis : p.axes) axis.rule = kAdaptive;
+  } else {
+    lay_windows(call, &p, kSpatial, kBackward ? 2 : 1, kMaximum);
+  }
+  if constexpr (kMaximum) {
+    const Tensor indices = kBackward ? call.tensor(kIsAdaptive ? 2 : 7) : call.output(1);
+    lay_strides(indices, kSpatial, p.index_strides);
+    p.indices = address_of(indices);
+  }
+  if constexpr (kMaximum && kBackward) {
+    const IndexSlot slot = report_slot(
+        call.device(),
+        kSpatial == 2 ? "max_pool2d_with_indices_backward" : "max_pool3d_with_indices_backward",
+        IndexText::kElements, 0, p.axes[0].in * p.axes[1].in * p.axes[2].in);
+    p.slot = slot.slot;
+    p.any = slot.any;
+  }
+  const char* kernel = kMaximum    ? kBackward ? "max_pool_backward" : "max_pool"
+                       : kBackward ? "average_pool_backward"
+                                   : "average_pool";
+  return start(call, &p, kernel, suffix, from, out, kSpatial);
 }
 
 // ---- Padding ----
@@ -225,28 +162,24 @@ void lay_resize(const Call& call, WindowParameters* p, int spatial, AxisRule rul
     }
   }
 }
-template <int kSpatial, AxisRule kRule>
+// Interpolation or its gradient. Its arguments are output_size, of a gradient input_size, of linear
+// rules align_corners, and the scales.
+template <int kSpatial, AxisRule kRule, bool kBackward>
 bool resize_body(Call& call) {
-  const Tensor self = call.tensor(0);
-  const bool mixes = kRule == kLinear;
-  const AxisRule rule = mixes && call.flag(2) ? kLinearCorners : kRule;
-  if (mixes && !is_floating_point(self.scalar_type())) return false;
-  WindowParameters p = window_of(self, call.output(), kSpatial);
-  lay_resize(call, &p, kSpatial, rule, mixes ? 3 : 2, self.scalar_type());
-  const char* suffix =
-      mixes ? suffix_of_type(self.scalar_type()) : suffix_of_bytes(self.itemsize());
-  return start(call, &p, mixes ? "resample" : "pick", suffix, self, call.output(), kSpatial);
-}
-template <int kSpatial, AxisRule kRule>
-bool resize_backward_body(Call& call) {
-  const Tensor grad = call.tensor(0);
-  const bool mixes = kRule == kLinear;
-  const AxisRule rule = mixes && call.flag(3) ? kLinearCorners : kRule;
-  if (!is_floating_point(grad.scalar_type())) return false;
-  WindowParameters p = window_of(call.output(), grad, kSpatial);
-  lay_resize(call, &p, kSpatial, rule, mixes ? 4 : 3, grad.scalar_type());
-  return start(call, &p, "resample_backward", suffix_of_type(grad.scalar_type()), grad,
-               call.output(), kSpatial);
+  constexpr bool kMixes = kRule == kLinear, kComputes = kMixes || kBackward;
+  constexpr int kFirst = kBackward ? 3 : 2;
+  const Tensor from = call.tensor(0), out = call.output();
+  const ScalarType dtype = from.scalar_type();
+  const AxisRule rule = kMixes && call.flag(kFirst) ? kLinearCorners : kRule;
+  if (kComputes && !is_floating_point(dtype)) return false;
+  WindowParameters p = window_of(kBackward ? out : from, kBackward ? from : out, kSpatial);
+  lay_resize(call, &p, kSpatial, rule, kFirst + (kMixes ? 1 : 0), dtype);
+  return start(call, &p,
+               kBackward ? "resample_backward"
+               : kMixes  ? "resample"
+                         : "pick",
+               kComputes ? suffix_of_type(dtype) : suffix_of_bytes(from.itemsize()), from, out,
+               kSpatial);
 }
 
 // ---- Sliding blocks ----
@@ -273,44 +206,51 @@ bool columns(Call& call, const Tensor& image, const Tensor& blocks, int first, b
   const char* suffix = gathers                    ? suffix_of_bytes(out.itemsize())
                        : is_floating_point(dtype) ? suffix_of_type(dtype)
                                                   : nullptr;
-  p.image = reinterpret_cast<uint64_t>((gathers ? from : out).data_ptr());
-  p.columns = reinterpret_cast<uint64_t>((gathers ? out : from).data_ptr());
+  p.image = address_of(gathers ? from : out);
+  p.columns = address_of(gathers ? out : from);
   return launch_named(call.device(), gathers ? "to_columns" : "from_columns", suffix, &p,
                       out.numel());
 }
 bool im2col_body(Call& call) { return columns(call, call.tensor(0), call.output(), 1, true); }
 bool col2im_body(Call& call) { return columns(call, call.output(), call.tensor(0), 2, false); }
 
+// Registers an operator, with its form that writes into `out` if that is not made of this one, and
+// its gradient.
+template <CallBody forward, CallBody backward>
+void register_both(Library& aten, const std::string& name, bool has_out) {
+  register_calls<forward>(aten, has_out ? name + " " + name + ".out" : name);
+  register_calls<backward>(aten, name + "_backward");
+}
 template <int kSpatial>
 void register_pads(Library& aten, const std::string& d) {
-  auto both = [](const std::string& name) { return name + " " + name + ".out"; };
-  register_calls<&pad_body<kSpatial, true>>(aten, both("reflection_pad" + d));
-  register_calls<&pad_body<kSpatial, false>>(aten, both("replication_pad" + d));
-  register_calls<&pad_backward_body<kSpatial, true>>(aten, "reflection_pad" + d + "_backward");
-  register_calls<&pad_backward_body<kSpatial, false>>(aten, "replication_pad" + d + "_backward");
+  register_both<&pad_body<kSpatial, true>, &pad_backward_body<kSpatial, true>>(
+      aten, "reflection_pad" + d, true);
+  register_both<&pad_body<kSpatial, false>, &pad_backward_body<kSpatial, false>>(
+      aten, "replication_pad" + d, true);
+}
+template <int kSpatial, AxisRule kRule>
+void register_resize(Library& aten, const std::string& name, bool has_out = true) {
+  register_both<&resize_body<kSpatial, kRule, false>, &resize_body<kSpatial, kRule, true>>(
+      aten, name, has_out);
 }
 template <int kSpatial>
 void register_resizes(Library& aten, const std::string& d, const std::string& linear) {
-  const std::string nearest = "upsample_nearest" + d, exact = "_upsample_nearest_exact" + d;
-  register_calls<&resize_body<kSpatial, kNearest>>(aten, nearest + " " + nearest + ".out");
-  register_calls<&resize_body<kSpatial, kNearestExact>>(aten, exact);
-  register_calls<&resize_body<kSpatial, kLinear>>(aten, linear + " " + linear + ".out");
-  register_calls<&resize_backward_body<kSpatial, kNearest>>(aten, nearest + "_backward");
-  register_calls<&resize_backward_body<kSpatial, kNearestExact>>(aten, exact + "_backward");
-  register_calls<&resize_backward_body<kSpatial, kLinear>>(aten, linear + "_backward");
+  register_resize<kSpatial, kNearest>(aten, "upsample_nearest" + d);
+  register_resize<kSpatial, kNearestExact>(aten, "_upsample_nearest_exact" + d, false);
+  register_resize<kSpatial, kLinear>(aten, linear);
+}
+template <int kSpatial, bool kMaximum, bool kIsAdaptive>
+void register_pool(Library& aten, const std::string& name) {
+  register_both<&pool_body<kSpatial, kMaximum, kIsAdaptive, false>,
+                &pool_body<kSpatial, kMaximum, kIsAdaptive, true>>(aten, name,
+                                                                   kMaximum && kIsAdaptive);
 }
 template <int kSpatial>
 void register_pools(Library& aten, const std::string& d) {
-  const std::string max = "max_pool" + d + "_with_indices", average = "avg_pool" + d;
-  const std::string adaptive = "adaptive_max_pool" + d, mean = "_adaptive_avg_pool" + d;
-  register_calls<&max_pool_body<kSpatial>>(aten, max);
-  register_calls<&max_pool_backward_body<kSpatial>>(aten, max + "_backward");
-  register_calls<&average_body<kSpatial>>(aten, average);
-  register_calls<&average_backward_body<kSpatial>>(aten, average + "_backward");
-  register_calls<&adaptive_max_body<kSpatial>>(aten, adaptive + " " + adaptive + ".out");
-  register_calls<&adaptive_max_backward_body<kSpatial>>(aten, adaptive + "_backward");
-  register_calls<&adaptive_average_body<kSpatial>>(aten, mean);
-  register_calls<&adaptive_average_backward_body<kSpatial>>(aten, mean + "_backward");
+  register_pool<kSpatial, true, false>(aten, "max_pool" + d + "_with_indices");
+  register_pool<kSpatial, false, false>(aten, "avg_pool" + d);
+  register_pool<kSpatial, true, true>(aten, "adaptive_max_pool" + d);
+  register_pool<kSpatial, false, true>(aten, "_adaptive_avg_pool" + d);
 }
 
 }  // namespace

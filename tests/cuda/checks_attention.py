@@ -194,3 +194,33 @@ def test_beside_pytorch(cuda, dtype):
         for a, b in zip(expected, got):
             a, b = a.double(), torch.from_dlpack(b.cpu()).double()
             assert torch.allclose(a, b, rtol=TOLERANCE[dtype], atol=2 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("which", ["query", "key", "value", "gradient"])
+def test_special_numbers(cuda, dtype, which):
+    """One infinity, NaN or subnormal number reaches what depends on it, and nothing else."""
+    torch = pytest.importorskip("torch")
+    tiny = math.ldexp(1, -24 if dtype == lamella.float16 else -130)
+    at = ["query", "key", "value", "gradient"].index(which)
+    for rows, keys, width in [(66, 33, 16), (15, 65, 72)]:
+        for number in (math.inf, -math.inf, math.nan, tiny) if width == 16 else (-math.inf,):
+            given = [
+                (values(dtype, 1, 1, n, width, seed=s) * 0.3).abs() + 0.1
+                for s, n in enumerate((rows, keys, keys, rows))
+            ]
+            given[at][0, 0, 5, 3] = number
+            *leaves, grad = (torch.from_dlpack(x).double().requires_grad_() for x in given)
+            with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+                y = torch.nn.functional.scaled_dot_product_attention(*leaves, scale=0.125)
+            expected = [y.detach(), *torch.autograd.grad(y, leaves, grad)]
+            got = attention(*on_device(given), scale=0.125)
+            assert not cuda.fallbacks()
+            for a, b in zip(expected, got):
+                b = torch.from_dlpack(b.cpu()).double()
+                seen = a.isfinite()
+                assert torch.equal(seen, b.isfinite()), (number, rows)
+                tolerance = 2 * TOLERANCE[dtype]
+                assert torch.allclose(a[seen], b[seen], rtol=tolerance, atol=tolerance)
+            result = torch.from_dlpack(got[0].cpu())
+            assert torch.equal(result.isnan(), expected[0].isnan())

@@ -135,6 +135,24 @@ def test_added_matrices(cuda, dtype):
     assert not by_cpu(cuda, *PRODUCTS)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_special_numbers_of_products(cuda, dtype):
+    """Infinities, NaN, zeros and subnormal numbers at the edges of tiles, beside PyTorch."""
+    torch = pytest.importorskip("torch")
+    tiny = 2.0 ** (-24 if dtype == lamella.float16 else -130)
+    rounding = 4 * lamella.finfo(dtype).eps
+    for m, k, n in [(64, 32, 64), (65, 33, 63), (63, 31, 129), (1, 97, 65), (128, 16, 1)]:
+        for number in (float("inf"), float("-inf"), float("nan"), tiny, -0.0):
+            a, b = made(m, k, dtype=dtype), made(k, n, dtype=dtype)
+            a[m // 2, k - 1] = a[m - 1, 0] = b[k // 2, n - 1] = number
+            expected = torch.from_dlpack(a).double() @ torch.from_dlpack(b).double()
+            got = torch.from_dlpack((on_device(a) @ on_device(b)).cpu()).double()
+            assert torch.equal(expected.isnan(), got.isnan())
+            found, wanted = got.nan_to_num(), expected.nan_to_num()
+            assert torch.allclose(found, wanted, rtol=rounding, atol=10 * rounding)
+    assert not by_cpu(cuda, *PRODUCTS)
+
+
 def test_sums_over_nothing(cuda):
     same(lamella.mm, made(3, 0), made(0, 4))
     same(lambda c, a, b: lamella.addmm(c, a, b, beta=2), made(3, 4), made(3, 0), made(0, 4))

@@ -180,6 +180,24 @@ def test_long_lines(dtype, standin):
     assert standin.calls("cuStreamSynchronize") == 0
 
 
+@pytest.mark.parametrize("dtype", REAL + [lamella.bool], ids=str)
+def test_lines_around_tiles(dtype):
+    """Lines of one tile or several, one more and one less: equal elements keep their order."""
+    torch = pytest.importorskip("torch")
+    for n in (0, 1, 1023, 1024, 1025, 4096, 4097):
+        x = shuffled(dtype, 2, n)
+        if dtype.is_floating_point:
+            x[:, 11::13], x[:, 10::13] = -0.0, 0.0
+            x[:, 9::17] = float("inf")
+        for lines in (x, shuffled(dtype, n, 1).t()):
+            for descending in (False, True):
+                got = lines.cuda().sort(dim=1, descending=descending, stable=True)
+                wanted = torch.from_dlpack(lines).sort(dim=1, descending=descending, stable=True)
+                assert torch.equal(torch.from_dlpack(got.indices.cpu()), wanted.indices), n
+                found = torch.from_dlpack(got.values.cpu())
+                assert torch.equal(found.nan_to_num(7), wanted.values.nan_to_num(7))
+
+
 def test_topk_indices_belong_to_values():
     for n in (3000, 2048, 40000):
         same(

@@ -231,11 +231,14 @@ LAMELLA_DEVICE void attention_backward(const AttentionParameters& p) {
           int i, j;
           place(n, i, j);
           const bool inside = i < p.rows;
-          const float sum = inside ? device_pointer<const float>(p.logsumexp)[line + i] : 0;
+          const float sum =
+              inside ? device_pointer<const float>(p.logsumexp)[line + i] : -kInfinity;
           const float delta = inside ? device_pointer<const float>(p.delta)[line + i] : 0;
           float &weight = s[n / 4][n % 4], &change = d[n / 4][n % 4];
-          weight = sum == -kInfinity ? 0 : exponential<T>(weight - sum);
-          change = weight * (change - delta);
+          // Infinite keys have scores of NaN where there is no query, which a factor of 0 would keep.
+          const bool sees = sum != -kInfinity;
+          weight = sees ? exponential<T>(weight - sum) : 0;
+          change = sees ? weight * (change - delta) : 0;
         }
         if constexpr (for_keys) {
           store_tiles(weights, kWeights, s);

@@ -34,6 +34,12 @@
       name(const __grid_constant__ Parameters p) {           \
     __VA_ARGS__(p);                                          \
   }
+// A kernel whose threads need nothing of each other: body(parameters, thread, threads).
+#define LAMELLA_GLOBAL(kernel, Parameters, ...)                             \
+  extern "C" __global__ void kernel(const __grid_constant__ Parameters p) { \
+    __VA_ARGS__(p, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,          \
+                int64_t(gridDim.x) * blockDim.x);                           \
+  }
 #else
 #define LAMELLA_UNROLL
 #define LAMELLA_UNROLL_4

@@ -16,59 +16,55 @@ struct IndexParameters {
 };
 inline constexpr int kMostIndices = 6;
 
-template <int K>
-LAMELLA_DEVICE bool place_of(const IndexParameters<K>& p, const int64_t* offsets, int64_t* place) {
-  *place = offsets[1];
-  bool inside = true;
-  for (int k = 0; k < K && (K == 1 || k < p.count); ++k) {
-    const char* from = memory_at(p.walk.data[2 + k]) + offsets[2 + k];
-    inside = add_place(p.axes[k], p.any, from, place) && inside;
+// Calls f(beside, place, inside) for a thread's elements: the element of operand 0, the offset of
+// the indexed one in operand 1, and whether all indices are in range.
+template <int K, class F>
+LAMELLA_DEVICE void each_place(const IndexParameters<K>& p, int64_t thread, int64_t threads,
+                               const F& f) {
+  for (int64_t i = thread; i < p.walk.numel; i += threads) {
+    int64_t offsets[2 + K] = {};
+    offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
+    int64_t place = offsets[1];
+    bool inside = true;
+    for (int k = 0; k < K && (K == 1 || k < p.count); ++k) {
+      const char* from = memory_at(p.walk.data[2 + k]) + offsets[2 + k];
+      inside = add_place(p.axes[k], p.any, from, &place) && inside;
+    }
+    f(device_pointer<char>(p.walk.data[0]) + offsets[0], place, inside);
   }
-  return inside;
 }
 
 template <class T, int K>
 LAMELLA_DEVICE void gather(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K] = {}, place = 0;
-    offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
+  each_place(p, thread, threads, [&](char* beside, int64_t place, bool inside) {
     T value{};
-    if (place_of(p, offsets, &place)) {
-      value = *reinterpret_cast<const T*>(memory_at(p.walk.data[1]) + place);
-    }
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offsets[0]) = value;
-  }
+    if (inside) value = *reinterpret_cast<const T*>(memory_at(p.walk.data[1]) + place);
+    *reinterpret_cast<T*>(beside) = value;
+  });
 }
 template <class T, int K>
 LAMELLA_DEVICE void scatter(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K] = {}, place = 0;
-    offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
-    if (!place_of(p, offsets, &place)) continue;
-    *reinterpret_cast<T*>(writable_at(p.walk.data[1]) + place) =
-        *reinterpret_cast<const T*>(memory_at(p.walk.data[0]) + offsets[0]);
-  }
+  each_place(p, thread, threads, [&](const char* beside, int64_t place, bool inside) {
+    if (!inside) return;
+    *reinterpret_cast<T*>(device_pointer<char>(p.walk.data[1]) + place) =
+        *reinterpret_cast<const T*>(beside);
+  });
 }
 template <class T, int K>
 LAMELLA_DEVICE void combine(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K] = {}, place = 0;
-    offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
-    if (!place_of(p, offsets, &place)) continue;
-    const T value = *reinterpret_cast<const T*>(memory_at(p.walk.data[0]) + offsets[0]);
-    combine_into<T>(writable_at(p.walk.data[1]) + place, loaded(value), p.how);
-  }
+  each_place(p, thread, threads, [&](const char* beside, int64_t place, bool inside) {
+    if (!inside) return;
+    const T value = *reinterpret_cast<const T*>(beside);
+    combine_into<T>(device_pointer<char>(p.walk.data[1]) + place, loaded(value), p.how);
+  });
 }
 // The byte that each place is from the start of the indexed memory, into int64 elements of operand
 // 0; -1 where an index is out of range.
 template <int K>
 LAMELLA_DEVICE void places(const IndexParameters<K>& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2 + K] = {}, place = 0;
-    offsets_of(p.walk, i, offsets, K == 1 ? 3 : 2 + p.count);
-    if (!place_of(p, offsets, &place)) place = -1;
-    *reinterpret_cast<int64_t*>(writable_at(p.walk.data[0]) + offsets[0]) = place;
-  }
+  each_place(p, thread, threads, [&](char* beside, int64_t place, bool inside) {
+    *reinterpret_cast<int64_t*>(beside) = inside ? place : -1;
+  });
 }
 
 // Note [Sums in order]
@@ -86,18 +82,19 @@ struct RunsParameters {
 };
 template <class T>
 LAMELLA_DEVICE void combine_runs(const RunsParameters& p, int64_t thread, int64_t threads) {
-  const auto* sorted = reinterpret_cast<const int64_t*>(memory_at(p.places));
-  const auto* order = reinterpret_cast<const int64_t*>(memory_at(p.order));
+  const auto* sorted = device_pointer<const int64_t>(p.places);
+  const auto* order = device_pointer<const int64_t>(p.order);
   for (int64_t i = thread; i < p.numel; i += threads) {
     const int64_t place = sorted[i];
     if (place < 0 || (i > 0 && sorted[i - 1] == place)) continue;
-    T& to = *reinterpret_cast<T*>(writable_at(p.to) + place);
+    T& to = *reinterpret_cast<T*>(device_pointer<char>(p.to) + place);
     T result = to;
     for (int64_t j = i; j < p.numel && sorted[j] == place; ++j) {
       int64_t offset;
       offsets_of(p.values, order[j], &offset);
       const T value = *reinterpret_cast<const T*>(memory_at(p.values.data[0]) + offset);
-      result = p.assigns != 0 ? value : stored<T>(combined(loaded(result), loaded(value), p.how));
+      result =
+          p.assigns != 0 ? value : stored_as<T>(combined(loaded(result), loaded(value), p.how));
     }
     to = result;
   }

@@ -7,8 +7,6 @@
 
 namespace lamella::cuda {
 
-inline constexpr int kLossThreads = 256;
-
 // As native::Loss.
 enum LossOf : int32_t { kSquare, kSmoothL1, kHuber, kSoftMargin, kEntropy };
 
@@ -28,13 +26,6 @@ struct ClassParameters {
 
 #ifdef LAMELLA_KERNEL_BODIES
 
-template <class F>
-LAMELLA_DEVICE void each_element(int64_t numel, const F& f) {
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < numel;
-       i += int64_t{gridDim.x} * blockDim.x) {
-    f(i);
-  }
-}
 template <class T>
 LAMELLA_DEVICE T loss_value(int32_t loss, T x, T t, T beta) {
   const T d = x - t, size = std::fabs(d);
@@ -135,9 +126,9 @@ LAMELLA_DEVICE void class_slopes(const ClassParameters& p) {
 
 #endif
 
-#define LAMELLA_LOSS_KERNEL(f, name, Parameters, body) \
-  f(name##_f32, kLossThreads, Parameters, body<float>) \
-      f(name##_f64, kLossThreads, Parameters, body<double>)
+#define LAMELLA_LOSS_KERNEL(f, name, Parameters, body)    \
+  f(name##_f32, kElementThreads, Parameters, body<float>) \
+      f(name##_f64, kElementThreads, Parameters, body<double>)
 #define LAMELLA_LOSS_KERNELS(f)                                      \
   LAMELLA_LOSS_KERNEL(f, loss, LossParameters, loss_values)          \
   LAMELLA_LOSS_KERNEL(f, loss_backward, LossParameters, loss_slopes) \

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "lamella/core/half.h"
 #include "lamella/cuda/kernels/complex_pair.h"
 #include "lamella/cuda/kernels/matmul_parameters.h"
 #include "lamella/cuda/kernels/tiles.h"
@@ -18,29 +17,20 @@ namespace lamella::cuda {
 // The type of sums.
 template <class T>
 struct MatmulSum {
-  using type = T;
+  using type = std::conditional_t<sizeof(T) == 2, float, T>;
 };
 template <class T>
   requires std::is_integral_v<T>
 struct MatmulSum<T> {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
-template <>
-struct MatmulSum<Half> {
-  using type = float;
-};
-template <>
-struct MatmulSum<BFloat16> {
-  using type = float;
-};
 
 // c = alpha a b + beta d. Blocks along x take tiles of a matrix, blocks along y matrices.
 template <class T, class U, class R>
 LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
   using S = typename MatmulSum<T>::type;
-  constexpr bool kHalves = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-  using Half16 = std::conditional_t<std::is_same_v<T, Half>, StoredHalf, StoredBFloat16>;
-  using Kept = std::conditional_t<kHalves, Half16, S>;
+  constexpr bool kHalves = std::is_same_v<T, StoredHalf> || std::is_same_v<T, StoredBFloat16>;
+  using Kept = std::conditional_t<kHalves, T, S>;
   constexpr int kTile = kMatmulTile, kEach = 4, kSlice = kHalves ? 32 : kMatmulSlice;
   // Rows of a and columns of b for tensor cores, else columns of a and rows of b.
   constexpr int kPitch = kHalves ? row_pitch<Kept>(kSlice) : kTile + 1;
@@ -60,11 +50,7 @@ LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
       const bool inside = first + i < count && l0 + l < p.k;
       const int64_t place = (first + i) * step + (l0 + l) * along;
       Kept& kept = to[kHalves ? i * kPitch + l : l * kPitch + i];
-      if constexpr (kHalves) {
-        kept = inside ? reinterpret_cast<const Kept*>(from)[place] : Kept{};
-      } else {
-        kept = inside ? static_cast<S>(from[place]) : S(0);
-      }
+      kept = inside ? static_cast<Kept>(from[place]) : Kept{};
     }
   };
   for (int64_t matrix = blockIdx.y; matrix < p.batch; matrix += gridDim.y) {
@@ -105,37 +91,35 @@ LAMELLA_DEVICE void matmul(const MatmulParameters& p) {
         S sum = alpha * sums[e][f];
         if (p.d.data != 0) {
           const R* d = device_pointer<R>(p.d.data) + matrix * p.d.batch;
-          sum = sum + beta * static_cast<S>(d[i * p.d.row + j * p.d.column]);
+          sum = sum + beta * converted<S>(d[i * p.d.row + j * p.d.column]);
         }
         if constexpr (std::is_arithmetic_v<S>) {
           using Signed = std::conditional_t<std::is_integral_v<T>, int64_t, S>;
-          if (p.relu != 0 && static_cast<Signed>(static_cast<R>(sum)) < 0) sum = S(0);
+          if (p.relu != 0 && converted<Signed>(stored_as<R>(sum)) < 0) sum = S(0);
         }
         device_pointer<R>(p.c.data)[matrix * p.c.batch + i * p.c.row + j * p.c.column] =
-            static_cast<R>(sum);
+            stored_as<R>(sum);
       }
     }
   }
 }
 
-}  // namespace lamella::cuda
-
-#define LAMELLA_MATMUL_KERNEL(suffix, T, U, R)                         \
-  LAMELLA_BLOCK_KERNEL(matmul_##suffix, lamella::cuda::kMatmulThreads, \
-                       lamella::cuda::MatmulParameters, lamella::cuda::matmul<T, U, R>)
-#define LAMELLA_MATMUL_KERNELS                                                          \
-  LAMELLA_MATMUL_KERNEL(f32, float, float, float)                                       \
-  LAMELLA_MATMUL_KERNEL(f64, double, double, double)                                    \
-  LAMELLA_MATMUL_KERNEL(f16, lamella::Half, lamella::Half, lamella::Half)               \
-  LAMELLA_MATMUL_KERNEL(bf16, lamella::BFloat16, lamella::BFloat16, lamella::BFloat16)  \
-  LAMELLA_MATMUL_KERNEL(c64, lamella::cuda::Pair<float>, lamella::cuda::Pair<float>,    \
-                        lamella::cuda::Pair<float>)                                     \
-  LAMELLA_MATMUL_KERNEL(c128, lamella::cuda::Pair<double>, lamella::cuda::Pair<double>, \
-                        lamella::cuda::Pair<double>)                                    \
-  LAMELLA_MATMUL_KERNEL(u8, uint8_t, uint8_t, uint8_t)                                  \
-  LAMELLA_MATMUL_KERNEL(i8, int8_t, int8_t, int8_t)                                     \
-  LAMELLA_MATMUL_KERNEL(i16, int16_t, int16_t, int16_t)                                 \
-  LAMELLA_MATMUL_KERNEL(i32, int32_t, int32_t, int32_t)                                 \
-  LAMELLA_MATMUL_KERNEL(i64, int64_t, int64_t, int64_t)                                 \
-  LAMELLA_MATMUL_KERNEL(i8_i32, int8_t, int8_t, int32_t)                                \
+// Rows of Note [Kernels of blocks], by the types of a, b and c.
+#define LAMELLA_MATMUL_KERNEL(suffix, ...) \
+  LAMELLA_BLOCK_KERNEL(matmul_##suffix, kMatmulThreads, MatmulParameters, matmul<__VA_ARGS__>)
+#define LAMELLA_MATMUL_KERNELS                                                \
+  LAMELLA_MATMUL_KERNEL(f32, float, float, float)                             \
+  LAMELLA_MATMUL_KERNEL(f64, double, double, double)                          \
+  LAMELLA_MATMUL_KERNEL(f16, StoredHalf, StoredHalf, StoredHalf)              \
+  LAMELLA_MATMUL_KERNEL(bf16, StoredBFloat16, StoredBFloat16, StoredBFloat16) \
+  LAMELLA_MATMUL_KERNEL(c64, Pair<float>, Pair<float>, Pair<float>)           \
+  LAMELLA_MATMUL_KERNEL(c128, Pair<double>, Pair<double>, Pair<double>)       \
+  LAMELLA_MATMUL_KERNEL(u8, uint8_t, uint8_t, uint8_t)                        \
+  LAMELLA_MATMUL_KERNEL(i8, int8_t, int8_t, int8_t)                           \
+  LAMELLA_MATMUL_KERNEL(i16, int16_t, int16_t, int16_t)                       \
+  LAMELLA_MATMUL_KERNEL(i32, int32_t, int32_t, int32_t)                       \
+  LAMELLA_MATMUL_KERNEL(i64, int64_t, int64_t, int64_t)                       \
+  LAMELLA_MATMUL_KERNEL(i8_i32, int8_t, int8_t, int32_t)                      \
   LAMELLA_MATMUL_KERNEL(u8_i32, uint8_t, int8_t, int32_t)
+
+}  // namespace lamella::cuda

@@ -11,8 +11,6 @@
 
 namespace lamella::cuda {
 
-inline constexpr int kElementThreads = 256;
-
 struct SoftmaxParameters {
   int64_t slices, size, inner;
   uint64_t x, y, grad;  // `y` is the result of softmax; the backward writes x
@@ -55,14 +53,11 @@ struct ChannelParameters {
 // Runs f(first element) for the slice of each team, whose elements are `inner` apart.
 template <class F>
 LAMELLA_DEVICE void each_slice(const SoftmaxParameters& p, const Team& team, const F& f) {
-  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.slices;
-       first += int64_t{gridDim.x} * team.in_block) {
-    const int64_t slice = first + team.line;
-    const bool there = slice < p.slices;
+  team.each_line(p.slices, [&](int64_t slice) {
     const int64_t start =
         p.inner == 1 ? slice * p.size : slice / p.inner * p.size * p.inner + slice % p.inner;
-    f(start, there ? p.size : 0);
-  }
+    f(start, slice < p.slices ? p.size : 0);
+  });
 }
 template <class T, int N>
 LAMELLA_DEVICE void softmax_packs(const SoftmaxParameters& p) {
@@ -132,6 +127,13 @@ LAMELLA_DEVICE void softmax_backward_lines(const SoftmaxParameters& p) {
 // ---- Rows ----
 
 LAMELLA_DEVICE void add_doubles(double& a, const double& b) { a += b; }
+struct Sums {
+  double dot, all;
+};
+LAMELLA_DEVICE void add_sums(Sums& a, const Sums& b) {
+  a.dot += b.dot;
+  a.all += b.all;
+}
 
 // The weight or bias of a row's element.
 template <class T>
@@ -151,9 +153,8 @@ LAMELLA_DEVICE void norm_packs(const NormParameters& p) {
   const Team team(false);
   const auto count = static_cast<double>(p.size);
   const int64_t step = int64_t{team.lanes} * N;
-  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
-       first += int64_t{gridDim.x} * team.in_block) {
-    const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
+  team.each_line(p.rows, [&](int64_t row) {
+    const int64_t size = row < p.rows ? p.size : 0;
     const Elements<T> x(p.x, p.kind, row * p.size), y(p.y, p.kind, row * p.size);
     double mean = 0, squares = 0;
     T run[N], w[N], b[N];
@@ -189,24 +190,21 @@ LAMELLA_DEVICE void norm_packs(const NormParameters& p) {
       for (int k = 0; k < N; ++k) run[k] = (run[k] - center) * scale * w[k] + b[k];
       y.store(i, run);
     }
-  }
+  });
 }
 // y receives the gradient of x.
 template <class T, int N>
 LAMELLA_DEVICE void norm_backward_packs(const NormParameters& p) {
   const Team team(false);
   const int64_t step = int64_t{team.lanes} * N;
-  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.rows;
-       first += int64_t{gridDim.x} * team.in_block) {
-    const int64_t row = first + team.line, size = row < p.rows ? p.size : 0;
+  team.each_line(p.rows, [&](int64_t row) {
+    const int64_t size = row < p.rows ? p.size : 0;
     const Elements<T> x(p.x, p.kind, row * p.size), grad(p.grad, p.grad_kind, row * p.size),
         dx(p.y, p.grad_kind, row * p.size);
     const T center = size != 0 && p.mean != 0 ? device_pointer<const T>(p.mean)[row] : T(0);
     const T scale = size != 0 ? device_pointer<const T>(p.rstd)[row] : T(0);
     const int64_t channel = p.groups == 1 ? 0 : row % p.groups * (p.size / p.inner);
-    struct Sums {
-      double all, dot;
-    } sums{0, 0};
+    Sums sums{0, 0};
     T run[N], g[N], w[N];
     for (int64_t i = int64_t{team.lane} * N; i < size; i += step) {
       x.load(i, run);
@@ -217,10 +215,7 @@ LAMELLA_DEVICE void norm_backward_packs(const NormParameters& p) {
         sums.dot += static_cast<double>(g[k] * w[k] * ((run[k] - center) * scale));
       }
     }
-    team.combine(sums, [](Sums& a, const Sums& b) {
-      a.all += b.all;
-      a.dot += b.dot;
-    });
+    team.combine(sums, add_sums);
     const auto count = static_cast<double>(p.size);
     const T shift = p.mean != 0 ? static_cast<T>(sums.all / count) : T(0);
     const T slope = static_cast<T>(sums.dot / count);
@@ -233,7 +228,7 @@ LAMELLA_DEVICE void norm_backward_packs(const NormParameters& p) {
       }
       dx.store(i, g);
     }
-  }
+  });
 }
 template <class T>
 LAMELLA_DEVICE void norm_rows(const NormParameters& p) {
@@ -252,13 +247,9 @@ LAMELLA_DEVICE void norm_sum_channels(const NormSumParameters& p) {
   const int64_t count = p.outer * p.inner, begin = int64_t{blockIdx.y} * p.part;
   const int64_t end = begin + p.part < count ? begin + p.part : count;
   const Elements<T> x(p.x, p.kind), grad(p.grad, p.grad_kind);
-  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.channels;
-       first += int64_t{gridDim.x} * team.in_block) {
-    const int64_t channel = first + team.line;
+  team.each_line(p.channels, [&](int64_t channel) {
     const bool there = channel < p.channels;
-    struct Sums {
-      double dot, all;
-    } sums{0, 0};
+    Sums sums{0, 0};
     for (int64_t e = begin + team.lane; there && e < end; e += team.lanes) {
       const int64_t o = p.inner == 1 ? e : e / p.inner;
       const int64_t at = (o * p.channels + channel) * p.inner + (e - o * p.inner);
@@ -268,15 +259,12 @@ LAMELLA_DEVICE void norm_sum_channels(const NormSumParameters& p) {
       sums.dot += static_cast<double>(g * unit);
       sums.all += static_cast<double>(g);
     }
-    team.combine(sums, [](Sums& a, const Sums& b) {
-      a.dot += b.dot;
-      a.all += b.all;
-    });
-    if (!there || team.lane != 0) continue;
+    team.combine(sums, add_sums);
+    if (!there || team.lane != 0) return;
     T* to = device_pointer<T>(p.sums) + int64_t{blockIdx.y} * 2 * p.channels + channel;
     to[0] = static_cast<T>(sums.dot);
     to[p.channels] = static_cast<T>(sums.all);
-  }
+  });
 }
 
 template <class T>
@@ -287,15 +275,14 @@ LAMELLA_DEVICE void batch_statistics(const BatchParameters& p) {
     const T former = all[c * step];
     all.set(c * step, static_cast<T>(1 - p.momentum) * former + static_cast<T>(p.momentum) * now);
   };
-  for (int64_t c = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; c < p.channels;
-       c += int64_t{gridDim.x} * blockDim.x) {
+  each_element(p.channels, [&](int64_t c) {
     const T mean = device_pointer<const T>(p.mean)[c], var = device_pointer<const T>(p.var)[c];
     device_pointer<T>(p.invstd)[c] =
         static_cast<T>(1 / std::sqrt(static_cast<double>(var) + p.eps));
     update(p.running_mean, p.running_mean_step, mean, c);
     update(p.running_var, p.running_var_step, static_cast<T>(static_cast<double>(var) * p.factor),
            c);
-  }
+  });
 }
 
 // With `grad`, y receives the gradient of x.
@@ -303,8 +290,7 @@ template <class T>
 LAMELLA_DEVICE void norm_channels(const ChannelParameters& p) {
   const Elements<T> x(p.x, p.kind), y(p.y, p.kind), grad(p.grad, p.kind);
   const T count = static_cast<T>(static_cast<double>(p.numel / p.channels));
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < p.numel;
-       i += int64_t{gridDim.x} * blockDim.x) {
+  each_element(p.numel, [&](int64_t i) {
     int64_t c = i;
     if (p.numel <= INT32_MAX) {
       const auto at = static_cast<uint32_t>(i), inner = static_cast<uint32_t>(p.inner);
@@ -317,7 +303,7 @@ LAMELLA_DEVICE void norm_channels(const ChannelParameters& p) {
     const T w = p.weight != 0 ? device_pointer<const T>(p.weight)[c] : T(1);
     if (p.grad == 0) {
       y.set(i, unit * w + (p.bias != 0 ? device_pointer<const T>(p.bias)[c] : T(0)));
-      continue;
+      return;
     }
     T g = grad[i];
     if (p.sums != 0) {
@@ -325,7 +311,7 @@ LAMELLA_DEVICE void norm_channels(const ChannelParameters& p) {
       g -= (sums[p.channels + c] + unit * sums[c]) / count;
     }
     y.set(i, scale * w * g);
-  }
+  });
 }
 
 #endif

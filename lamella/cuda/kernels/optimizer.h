@@ -22,7 +22,7 @@ struct Element {
   T* at;
   LAMELLA_DEVICE Element(uint64_t address, int64_t i) : at(device_pointer<T>(address) + i) {}
   LAMELLA_DEVICE C get() const { return loaded(*at); }
-  LAMELLA_DEVICE void set(C value) const { *at = stored<T>(value); }
+  LAMELLA_DEVICE void set(C value) const { *at = stored_as<T>(value); }
 };
 // The gradient with its scale and sign applied; the scaled gradient is stored.
 template <class T, class C = computed_as<T>>

@@ -225,6 +225,16 @@ LAMELLA_DEVICE void write(char* to, Kind kind, R value) {
     *reinterpret_cast<S*>(to) = stored_as<S>(value);
   });
 }
+// Writes a real number as an element of any real kind.
+template <class T>
+LAMELLA_DEVICE void write_as(char* to, Kind kind, T value) {
+  visit_kind<T, true>(kind, [&](auto stored) {
+    using S = decltype(stored);
+    if constexpr (!is_complex_type_v<S>) *reinterpret_cast<S*>(to) = stored_as<S>(value);
+  });
+}
+// The bytes of an element of a real kind. Two bits of the number are the logarithm for each kind.
+LAMELLA_DEVICE int64_t bytes_of(Kind kind) { return int64_t{1} << (0x395ee40 >> 2 * kind & 3); }
 
 // ---- Functions ----
 

@@ -10,7 +10,7 @@
 //   memory first, and neighbours are written to neighbouring places.
 #pragma once
 #include "lamella/cuda/kernels/sort_parameters.h"
-#include "lamella/cuda/kernels/walk.h"
+#include "lamella/cuda/kernels/team.h"
 
 namespace lamella::cuda {
 
@@ -66,19 +66,9 @@ LAMELLA_DEVICE void radix_counts(const RadixParameters& p) {
 }
 
 // The sum of the values of the threads before, of a block of kRadixThreads.
-LAMELLA_DEVICE uint32_t sum_before(uint32_t value, uint32_t* of_warps) {
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t sum = value;
-  for (unsigned by = 1; by < 32; by *= 2) {
-    const uint32_t other = __shfl_up_sync(~0U, sum, by);
-    if (lane >= by) sum += other;
-  }
-  if (lane == 31) of_warps[warp] = sum;
-  __syncthreads();
-  uint32_t before = sum - value;
-  for (unsigned w = 0; w < warp; ++w) before += of_warps[w];
-  __syncthreads();
-  return before;
+LAMELLA_DEVICE uint32_t sum_before(uint32_t value) {
+  scan_block<kRadixThreads>(value, 0U, [](uint32_t a, uint32_t b) { return a + b; });
+  return value;
 }
 
 // What a tile publishes of a digit: 0 nothing, 1 + its count, or with the highest bit set the count
@@ -91,7 +81,7 @@ LAMELLA_DEVICE void radix_pass(const RadixParameters& p) {
   // Elements, then indices.
   alignas(8) __shared__ char moved[kRadixTile * (sizeof(U) < 4 ? 4 : sizeof(U))];
   __shared__ uint32_t of_warp[kWarps][256];
-  __shared__ uint32_t starts[256], places[256], sums[kWarps];
+  __shared__ uint32_t starts[256], places[256];
   __shared__ int64_t taken;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   if (thread == 0) {
@@ -140,10 +130,10 @@ LAMELLA_DEVICE void radix_pass(const RadixParameters& p) {
   volatile uint32_t* status = device_pointer<uint32_t>(p.status) + taken * 256 + thread;
   device_pointer<uint32_t>(p.next_status)[taken * 256 + thread] = 0;
   *status = tile == 0 ? kWhole | total : 1 + total - padding;
-  starts[thread] = sum_before(total, sums);
+  starts[thread] = sum_before(total);
   const uint32_t* counts =
       device_pointer<const uint32_t>(p.counts) + (line * int64_t{sizeof(U)} + p.pass) * 256;
-  const uint32_t smaller = sum_before(counts[thread], sums);
+  const uint32_t smaller = sum_before(counts[thread]);
   uint32_t before = 0;
   for (int64_t back = 1; back <= tile; ++back) {
     uint32_t word = 0;

@@ -80,13 +80,6 @@ LAMELLA_DEVICE void normal_pair(const PhiloxWords& w, double* to) {
   to[1] = cosine * radius;
 }
 
-template <class T>
-LAMELLA_DEVICE void store_number(char* to, Kind kind, T value) {
-  visit_kind<T, true>(kind, [&](auto stored) {
-    using S = decltype(stored);
-    if constexpr (!is_complex_type_v<S>) *reinterpret_cast<S*>(to) = stored_as<S>(value);
-  });
-}
 // A number as the dtype `kind` rounds it.
 template <class T>
 LAMELLA_DEVICE T rounded_to(Kind kind, T value) {
@@ -131,8 +124,7 @@ LAMELLA_DEVICE T distributed(const RandomParameters& p, T unit, T normal) {
 struct Origin {
   uint64_t seed, offset;
 };
-template <class P>
-LAMELLA_DEVICE Origin origin_of(const P& p) {
+LAMELLA_DEVICE Origin origin_of(const Drawing& p) {
   if (p.state == 0) return {p.seed, p.offset};
   const Origin replayed = *reinterpret_cast<const Origin*>(memory_at(p.state));
   return {replayed.seed, replayed.offset + p.offset};
@@ -142,10 +134,9 @@ LAMELLA_DEVICE Origin origin_of(const P& p) {
 template <class T>
 LAMELLA_DEVICE void random_floats(const RandomParameters& p, int64_t thread, int64_t threads) {
   constexpr int kEach = sizeof(T) == 4 ? 4 : 2;
-  char* out = const_cast<char*>(memory_at(p.out));
+  char* out = device_pointer<char>(p.out);
   const bool normal = p.what == kNormal || p.what == kLogNormal;
-  int64_t bytes = 0;
-  visit_kind<T, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
+  const int64_t bytes = bytes_of(p.kind);
   const Origin origin = origin_of(p);
   uint64_t index = origin.offset / 4;
   const int64_t numel = static_cast<int64_t>(p.numel);
@@ -166,8 +157,7 @@ LAMELLA_DEVICE void random_floats(const RandomParameters& p, int64_t thread, int
     for (int k = 0; k < kEach; ++k) {
       const int64_t at = first + threads * k;
       if (at < numel) {
-        store_number(out + at * bytes, p.kind,
-                     distributed(p, units[k], normal ? normals[k] : T(0)));
+        write_as(out + at * bytes, p.kind, distributed(p, units[k], normal ? normals[k] : T(0)));
       }
     }
   }
@@ -176,9 +166,8 @@ LAMELLA_DEVICE void random_floats(const RandomParameters& p, int64_t thread, int
 template <class W>
 LAMELLA_DEVICE void random_integers(const RandomParameters& p, int64_t thread, int64_t threads) {
   constexpr int kEach = sizeof(W) == 4 ? 4 : 2;
-  char* out = const_cast<char*>(memory_at(p.out));
-  int64_t bytes = 0;
-  visit_kind<int64_t, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
+  char* out = device_pointer<char>(p.out);
+  const int64_t bytes = bytes_of(p.kind);
   const Origin origin = origin_of(p);
   uint64_t index = origin.offset / 4;
   const int64_t numel = static_cast<int64_t>(p.numel);
@@ -195,24 +184,23 @@ LAMELLA_DEVICE void random_integers(const RandomParameters& p, int64_t thread, i
       const int64_t at = first + threads * k;
       if (at >= numel) continue;
       const uint64_t value = p.range == 0 ? word : word % p.range + static_cast<uint64_t>(p.base);
-      store_number(out + at * bytes, p.kind, static_cast<int64_t>(value));
+      write_as(out + at * bytes, p.kind, static_cast<int64_t>(value));
     }
   }
 }
 // A draw for each four neighbours, by the chances of the elements.
 template <class T>
 LAMELLA_DEVICE void random_chances(const RandomParameters& p, int64_t thread, int64_t threads) {
-  char* out = const_cast<char*>(memory_at(p.out));
+  char* out = device_pointer<char>(p.out);
   const T* chances = reinterpret_cast<const T*>(memory_at(p.chances));
-  int64_t bytes = 0;
-  visit_kind<T, true>(p.kind, [&](auto stored) { bytes = sizeof(stored); });
+  const int64_t bytes = bytes_of(p.kind);
   const int64_t numel = static_cast<int64_t>(p.numel);
   const Origin origin = origin_of(p);
   for (int64_t piece = thread; piece * 4 < numel; piece += threads) {
     const PhiloxWords w = philox(origin.seed, static_cast<uint64_t>(piece), origin.offset / 4);
     for (int k = 0; k < 4 && piece * 4 + k < numel; ++k) {
       const int64_t at = piece * 4 + k;
-      store_number(out + at * bytes, p.kind, unit_of(w.word[k]) <= chances[at] ? T(1) : T(0));
+      write_as(out + at * bytes, p.kind, unit_of(w.word[k]) <= chances[at] ? T(1) : T(0));
     }
   }
 }
@@ -220,9 +208,9 @@ LAMELLA_DEVICE void random_chances(const RandomParameters& p, int64_t thread, in
 template <class T>
 LAMELLA_DEVICE void dropout(const DropoutParameters& p, int64_t thread, int64_t threads) {
   const char* in = memory_at(p.in);
-  char* out = const_cast<char*>(memory_at(p.out));
-  char* mask = const_cast<char*>(memory_at(p.mask));
-  const int64_t bytes = p.kind == kF64 ? 8 : p.kind == kF32 ? 4 : 2;
+  char* out = device_pointer<char>(p.out);
+  char* mask = device_pointer<char>(p.mask);
+  const int64_t bytes = bytes_of(p.kind);
   const T kept = static_cast<T>(p.kept), scale = static_cast<T>(1.0 / kept);
   const int64_t numel = static_cast<int64_t>(p.numel);
   const int64_t side = p.neighbours, step = side == 1 ? threads : 1;

@@ -15,23 +15,23 @@ enum Distribution : int32_t {
   kGeometric,    // chance a
   kIntegers      // base + word % range; every word if the range is 0
 };
-struct RandomParameters {
+// Of every launch that draws.
+struct Drawing {
   uint64_t out;  // dense
   uint64_t numel;
   uint64_t seed, offset;
   uint64_t state;  // of a captured launch: where its replay finds the seed and the first offset
-  Kind kind;
+  Kind kind;       // of `out`
+};
+struct RandomParameters : Drawing {
   Distribution what;
   double a, b;
   uint64_t range;
   int64_t base;
   uint64_t chances;  // of kBernoulli for each element, if not 0, in the kernel's type
 };
-struct DropoutParameters {
-  uint64_t in, out, mask;
-  uint64_t numel;
-  uint64_t seed, offset, state;
-  Kind kind;
+struct DropoutParameters : Drawing {
+  uint64_t in, mask;
   int32_t neighbours;  // elements of a thread that lie side by side: 1, 2 or 4
   double kept;         // the chance to stay
 };

@@ -27,36 +27,6 @@ struct ReduceParameters {
 
 #ifdef LAMELLA_KERNEL_BODIES
 
-// Writes a number as an element of any dtype that holds it; integers as bool too.
-template <class T>
-LAMELLA_DEVICE void write_as(char* to, Kind kind, T value) {
-  switch (kind) {
-    case kBool:
-      *reinterpret_cast<uint8_t*>(to) = value != 0 ? 1 : 0;
-      return;
-    case kU8:
-      *reinterpret_cast<uint8_t*>(to) = static_cast<uint8_t>(value);
-      return;
-    case kI8:
-      *reinterpret_cast<int8_t*>(to) = static_cast<int8_t>(value);
-      return;
-    case kI16:
-      *reinterpret_cast<int16_t*>(to) = static_cast<int16_t>(value);
-      return;
-    case kI32:
-      *reinterpret_cast<int32_t*>(to) = static_cast<int32_t>(value);
-      return;
-    case kI64:
-      *reinterpret_cast<int64_t*>(to) = static_cast<int64_t>(value);
-      return;
-    case kF64:
-      *reinterpret_cast<double*>(to) = static_cast<double>(value);
-      return;
-    default:
-      write(to, kind, static_cast<float>(value));
-  }
-}
-
 template <class T>
 LAMELLA_DEVICE bool is_nan(T x) {
   return x != x;
@@ -383,9 +353,7 @@ template <class Op>
 LAMELLA_DEVICE void reduce_lines(const ReduceParameters& p) {
   using Acc = typename Op::Acc;
   const Team team(p.across != 0);
-  for (int64_t first = int64_t{blockIdx.x} * team.in_block; first < p.outputs;
-       first += int64_t{gridDim.x} * team.in_block) {
-    const int64_t output = first + team.line;
+  team.each_line(p.outputs, [&](int64_t output) {
     const bool there = output < p.outputs;
     Acc acc = Op::identity(p);
     if (there && p.merges != 0) {
@@ -400,19 +368,19 @@ LAMELLA_DEVICE void reduce_lines(const ReduceParameters& p) {
       acc = fold_line<Op>(p, team, line, begin, end);
     }
     team.combine(acc, [&](Acc& a, const Acc& b) { Op::merge(a, b, p); });
-    if (!there || team.lane != 0) continue;
+    if (!there || team.lane != 0) return;
     if (p.merges == 0 && p.partial != 0) {
       device_pointer<Acc>(p.partial)[int64_t{blockIdx.y} * p.outputs + output] = acc;
-      continue;
+      return;
     }
     write_as(device_pointer<char>(p.out) + offset_of(p.kept, p.kept_out, output), p.out_kind,
              Op::result(acc, p));
     if constexpr (requires { Op::value(acc, p); }) {
-      if (p.values == 0) continue;
+      if (p.values == 0) return;
       write_as(device_pointer<char>(p.values) + offset_of(p.kept, p.kept_values, output),
                p.values_kind, Op::value(acc, p));
     }
-  }
+  });
 }
 
 #endif

@@ -75,43 +75,6 @@ struct ExtremeOf {
   }
 };
 
-template <class A>
-LAMELLA_DEVICE A shuffle_up(const A& value, unsigned by) {
-  uint32_t words[sizeof(A) / 4];
-  std::memcpy(words, &value, sizeof(A));
-  for (auto& word : words) word = __shfl_up_sync(~0U, word, by);
-  A other;
-  std::memcpy(&other, words, sizeof(A));
-  return other;
-}
-
-// Changes the totals of the block's threads into what comes before each; returns the block's total.
-template <class Op>
-LAMELLA_DEVICE typename Op::Acc scan_block(typename Op::Acc& value, const ScanParameters& p) {
-  using Acc = typename Op::Acc;
-  constexpr int kWarps = kScanThreads / 32;
-  static_assert(sizeof(Acc) % 8 == 0);
-  __shared__ uint64_t memory[kWarps * sizeof(Acc) / 8];
-  Acc* totals = reinterpret_cast<Acc*>(memory);
-  const auto lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  Acc sum = value;
-  for (int by = 1; by < 32; by *= 2) {
-    const Acc other = shuffle_up(sum, static_cast<unsigned>(by));
-    if (lane >= by) sum = Op::join(other, sum, p);
-  }
-  if (lane == 31) totals[warp] = sum;
-  __syncthreads();
-  Acc before = Op::identity(p), total = Op::identity(p);
-  for (int i = 0; i < kWarps; ++i) {
-    if (i == warp) before = total;
-    total = Op::join(total, totals[i], p);
-  }
-  const Acc earlier = shuffle_up(sum, 1);
-  value = lane == 0 ? before : Op::join(before, earlier, p);
-  __syncthreads();
-  return total;
-}
-
 template <class Op>
 LAMELLA_DEVICE void scan_lines(const ScanParameters& p) {
   using Acc = typename Op::Acc;
@@ -124,15 +87,14 @@ LAMELLA_DEVICE void scan_lines(const ScanParameters& p) {
   const char* in;
   char *out, *index;
   if (p.by_thread != 0) {
-    for (int64_t line = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; line < p.lines;
-         line += int64_t{gridDim.x} * blockDim.x) {
+    each_element(p.lines, [&](int64_t line) {
       place(line, &in, &out, &index);
       Acc acc = Op::identity(p);
       for (int64_t i = 0; i < p.length; ++i) {
         acc = Op::join(acc, Op::of(read<T>(in + i * p.in_step, p.in_kind), i), p);
         Op::store(p, out + i * p.out_step, index + i * p.index_step, acc);
       }
-    }
+    });
     return;
   }
   constexpr int kItems = 4;
@@ -149,7 +111,8 @@ LAMELLA_DEVICE void scan_lines(const ScanParameters& p) {
         }
         each[k] = total;
       }
-      const Acc all = scan_block<Op>(total, p);
+      const Acc all = scan_block<kScanThreads>(
+          total, Op::identity(p), [&](const Acc& a, const Acc& b) { return Op::join(a, b, p); });
       const Acc before = Op::join(carry, total, p);
       for (int k = 0; k < kItems; ++k) {
         const int64_t i = first + k;

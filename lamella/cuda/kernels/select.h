@@ -21,65 +21,50 @@ struct MaskParameters {
 template <class T>
 LAMELLA_DEVICE void fill_masked(const MaskParameters& p, int64_t thread, int64_t threads) {
   const T value = *reinterpret_cast<const T*>(p.number_at != 0 ? memory_at(p.number_at) : p.number);
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2];
-    offsets_of(p.walk, i, offsets, 2);
-    if (*(memory_at(p.walk.data[1]) + offsets[1]) == 0) continue;
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offsets[0]) = value;
-  }
+  walk_elements<2>(p.walk, thread, threads, [&](int64_t, const int64_t* offsets) {
+    if (element<char>(p.walk, 1, offsets) != 0) element<T>(p.walk, 0, offsets) = value;
+  });
 }
 // Positions are numbers of set elements up to and with each one.
 template <class T>
 LAMELLA_DEVICE void select(const MaskParameters& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[3];
-    offsets_of(p.walk, i, offsets);
-    if (*(memory_at(p.walk.data[1]) + offsets[1]) == 0) continue;
-    const int64_t at =
-        *reinterpret_cast<const int64_t*>(memory_at(p.walk.data[2]) + offsets[2]) - 1;
-    *reinterpret_cast<T*>(writable_at(p.to) + at * p.step) =
-        *reinterpret_cast<const T*>(memory_at(p.walk.data[0]) + offsets[0]);
-  }
+  walk_elements<3>(p.walk, thread, threads, [&](int64_t, const int64_t* offsets) {
+    if (element<char>(p.walk, 1, offsets) == 0) return;
+    const int64_t at = element<int64_t>(p.walk, 2, offsets) - 1;
+    *reinterpret_cast<T*>(device_pointer<char>(p.to) + at * p.step) =
+        element<T>(p.walk, 0, offsets);
+  });
 }
 template <class T>
 LAMELLA_DEVICE void spread(const MaskParameters& p, int64_t thread, int64_t threads) {
-  const auto* positions = reinterpret_cast<const int64_t*>(memory_at(p.walk.data[2]));
+  const auto* positions = device_pointer<const int64_t>(p.walk.data[2]);
   const int64_t needed = positions[p.walk.numel - 1];
   if (needed > p.limit) {
     if (thread == 0) report_index(p.slot, p.any, needed);
     return;
   }
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[3];
-    offsets_of(p.walk, i, offsets);
-    if (*(memory_at(p.walk.data[1]) + offsets[1]) == 0) continue;
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offsets[0]) =
+  walk_elements<2>(p.walk, thread, threads, [&](int64_t i, const int64_t* offsets) {
+    if (element<char>(p.walk, 1, offsets) == 0) return;
+    element<T>(p.walk, 0, offsets) =
         *reinterpret_cast<const T*>(memory_at(p.to) + (positions[i] - 1) * p.step);
-  }
+  });
 }
 // Elements of matrices on one side of a diagonal; the others become 0.
 template <class T>
 LAMELLA_DEVICE void triangle(const MaskParameters& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2];
-    offsets_of(p.walk, i, offsets, 2);
+  walk_elements<2>(p.walk, thread, threads, [&](int64_t i, const int64_t* offsets) {
     const int64_t column = i % p.columns, edge = i / p.columns % p.rows + p.diagonal;
     T value{};
-    if (p.lower != 0 ? column <= edge : column >= edge) {
-      value = *reinterpret_cast<const T*>(memory_at(p.walk.data[1]) + offsets[1]);
-    }
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offsets[0]) = value;
-  }
+    if (p.lower != 0 ? column <= edge : column >= edge) value = element<T>(p.walk, 1, offsets);
+    element<T>(p.walk, 0, offsets) = value;
+  });
 }
 // Moves operand 1 to operand 0; strides may be negative.
 template <class T>
 LAMELLA_DEVICE void move(const MaskParameters& p, int64_t thread, int64_t threads) {
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offsets[2];
-    offsets_of(p.walk, i, offsets, 2);
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offsets[0]) =
-        *reinterpret_cast<const T*>(memory_at(p.walk.data[1]) + offsets[1]);
-  }
+  walk_elements<2>(p.walk, thread, threads, [&](int64_t, const int64_t* offsets) {
+    element<T>(p.walk, 0, offsets) = element<T>(p.walk, 1, offsets);
+  });
 }
 
 // The coordinates of the set elements of a contiguous mask.
@@ -93,8 +78,8 @@ struct CoordinateParameters {
 LAMELLA_DEVICE void coordinates(const CoordinateParameters& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.numel; i += threads) {
     if (*(memory_at(p.mask) + i) == 0) continue;
-    const int64_t row = reinterpret_cast<const int64_t*>(memory_at(p.positions))[i] - 1;
-    auto* to = reinterpret_cast<int64_t*>(writable_at(p.to)) + row * p.row_stride;
+    const int64_t row = device_pointer<const int64_t>(p.positions)[i] - 1;
+    auto* to = device_pointer<int64_t>(p.to) + row * p.row_stride;
     int64_t rest = i;
     for (int d = p.ndim; d-- > 0;) {
       to[d * p.column_stride] = rest % p.sizes[d];
@@ -114,9 +99,7 @@ template <class T>
 LAMELLA_DEVICE void range(const RangeParameters& p, int64_t thread, int64_t threads) {
   using C = computed_as<T>;
   using S = std::conditional_t<std::is_integral_v<C>, double, C>;
-  for (int64_t i = thread; i < p.walk.numel; i += threads) {
-    int64_t offset;
-    offsets_of(p.walk, i, &offset);
+  walk_elements<1>(p.walk, thread, threads, [&](int64_t i, const int64_t* offsets) {
     C value;
     if (p.meets != 0) {
       const S step = static_cast<S>(p.step);
@@ -135,8 +118,8 @@ LAMELLA_DEVICE void range(const RangeParameters& p, int64_t thread, int64_t thre
     } else {
       value = static_cast<C>(p.first + p.step * static_cast<double>(i));
     }
-    *reinterpret_cast<T*>(writable_at(p.walk.data[0]) + offset) = stored<T>(value);
-  }
+    element<T>(p.walk, 0, offsets) = stored_as<T>(value);
+  });
 }
 
 // The places of values among sorted numbers, in which NaN comes last.
@@ -147,17 +130,12 @@ struct SearchParameters {
   int32_t right, narrow;              // narrow: results are int32
 };
 template <class T>
-LAMELLA_DEVICE bool is_before(T a, T b) {
-  return a < b || (b != b && a == a);
-}
-template <class T>
 LAMELLA_DEVICE void search(const SearchParameters& p, int64_t thread, int64_t threads) {
   for (int64_t i = thread; i < p.numel; i += threads) {
     const int64_t start = i / p.each * p.length;
-    const T* line = reinterpret_cast<const T*>(memory_at(p.lines)) + start;
-    const int64_t* order =
-        p.order == 0 ? nullptr : reinterpret_cast<const int64_t*>(memory_at(p.order)) + start;
-    const auto value = loaded(reinterpret_cast<const T*>(memory_at(p.values))[i]);
+    const T* line = device_pointer<const T>(p.lines) + start;
+    const int64_t* order = p.order == 0 ? nullptr : device_pointer<const int64_t>(p.order) + start;
+    const auto value = loaded(device_pointer<const T>(p.values)[i]);
     int64_t low = 0, high = p.length;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;
@@ -171,9 +149,9 @@ LAMELLA_DEVICE void search(const SearchParameters& p, int64_t thread, int64_t th
       }
     }
     if (p.narrow != 0) {
-      reinterpret_cast<int32_t*>(writable_at(p.to))[i] = static_cast<int32_t>(low);
+      device_pointer<int32_t>(p.to)[i] = static_cast<int32_t>(low);
     } else {
-      reinterpret_cast<int64_t*>(writable_at(p.to))[i] = low;
+      device_pointer<int64_t>(p.to)[i] = low;
     }
   }
 }

@@ -9,13 +9,6 @@
 
 namespace lamella::cuda {
 
-// Whether a comes before b, whatever their places.
-template <class T>
-LAMELLA_DEVICE bool precedes(T a, T b, bool descending) {
-  if (descending) return a > b || (a != a && b == b);
-  return a < b || (b != b && a == a);
-}
-
 // A block sorts as many lines as fit into kTile elements.
 template <class T>
 LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
@@ -36,12 +29,13 @@ LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
       keys[i] = at >= 0 ? loaded(device_pointer<const T>(p.from)[at]) : C{};
       places[i] = static_cast<int16_t>(i % tile);
     }
+    auto precedes = [&](C x, C y) { return descending ? is_before(y, x) : is_before(x, y); };
     // Places of `count` and more hold nothing, and come after all others.
     auto is_after = [&](int a, int b) {
       const int x = places[a], y = places[b];
       if (x >= count || y >= count) return x >= count && (y < count || x > y);
-      if (precedes(keys[b], keys[a], descending)) return true;
-      return !precedes(keys[a], keys[b], descending) && x > y;
+      if (precedes(keys[b], keys[a])) return true;
+      return !precedes(keys[a], keys[b]) && x > y;
     };
     for (int size = 2; size <= tile; size *= 2) {
       for (int step = size / 2; step > 0; step /= 2) {
@@ -63,7 +57,7 @@ LAMELLA_DEVICE void sort_tiles(const SortParameters& p) {
     for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kTileThreads) {
       const int64_t at = position(i);
       if (at < 0) continue;
-      device_pointer<T>(p.to)[at] = stored<T>(keys[i]);
+      device_pointer<T>(p.to)[at] = stored_as<T>(keys[i]);
       device_pointer<int64_t>(p.to_index)[at] = places[i];
     }
     __syncthreads();

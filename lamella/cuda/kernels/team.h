@@ -12,7 +12,8 @@
 
 namespace lamella::cuda {
 
-inline constexpr int kTeamThreads = 512;  // the most of a block
+inline constexpr int kTeamThreads = 512;     // the most of a block
+inline constexpr int kElementThreads = 256;  // of a block without teams
 inline constexpr int kLineDims = 8;
 
 // Counts through dimensions, innermost first.
@@ -33,14 +34,6 @@ LAMELLA_DEVICE int64_t offset_of(const LineDims& dims, const int64_t* strides, i
     index = next;
   }
   return offset;
-}
-
-// The bytes of an element of a kind that lines have: Bool to BFloat16.
-LAMELLA_DEVICE int64_t bytes_of(Kind kind) {
-  return kind <= kI8                                     ? 1
-         : kind == kI16 || kind == kF16 || kind == kBF16 ? 2
-         : kind == kI32 || kind == kF32                  ? 4
-                                                         : 8;
 }
 
 // Contiguous elements of any dtype as T; N at a time: one, or 16 bytes of aligned memory.
@@ -106,15 +99,55 @@ LAMELLA_DEVICE void with_pack(int pack, const F& f) {
   f(std::integral_constant<int, 1>());
 }
 
-template <class A>
-LAMELLA_DEVICE A shuffle_xor(const A& value, int bits) {
+// A value of several words by a shuffle of each: exchange(word).
+template <class A, class F>
+LAMELLA_DEVICE A shuffled(const A& value, const F& exchange) {
   static_assert(sizeof(A) % 4 == 0);
   uint32_t words[sizeof(A) / 4];
   std::memcpy(words, &value, sizeof(A));
-  for (auto& word : words) word = __shfl_xor_sync(~0U, word, bits);
+  for (auto& word : words) word = exchange(word);
   A other;
   std::memcpy(&other, words, sizeof(A));
   return other;
+}
+template <class A>
+LAMELLA_DEVICE A shuffle_up(const A& value, unsigned by) {
+  return shuffled(value, [by](uint32_t word) { return __shfl_up_sync(~0U, word, by); });
+}
+
+// Changes the values of the block's threads into what join(a, b) makes of those before each, and
+// returns what it makes of all.
+template <int kThreads, class A, class F>
+LAMELLA_DEVICE A scan_block(A& value, const A& identity, const F& join) {
+  constexpr int kWarps = kThreads / 32;
+  alignas(8) __shared__ char memory[kWarps * sizeof(A)];
+  A* totals = reinterpret_cast<A*>(memory);
+  const auto lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  A sum = value;
+  for (int by = 1; by < 32; by *= 2) {
+    const A other = shuffle_up(sum, static_cast<unsigned>(by));
+    if (lane >= by) sum = join(other, sum);
+  }
+  if (lane == 31) totals[warp] = sum;
+  __syncthreads();
+  A before = identity, total = identity;
+  for (int i = 0; i < kWarps; ++i) {
+    if (i == warp) before = total;
+    total = join(total, totals[i]);
+  }
+  const A earlier = shuffle_up(sum, 1);
+  value = lane == 0 ? before : join(before, earlier);
+  __syncthreads();
+  return total;
+}
+
+// Calls f(i) for the elements of a thread, among those of all blocks.
+template <class F>
+LAMELLA_DEVICE void each_element(int64_t numel, const F& f) {
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < numel;
+       i += int64_t{gridDim.x} * blockDim.x) {
+    f(i);
+  }
 }
 
 // Memory of the block for all of its teams.
@@ -135,6 +168,15 @@ struct Team {
         line(across ? threadIdx.x : threadIdx.y),
         in_block(across ? blockDim.x : blockDim.y) {}
 
+  // Calls f(line) for each of the team's lines; numbers from `lines` on let it wait for the others.
+  template <class F>
+  LAMELLA_DEVICE void each_line(int64_t lines, const F& f) const {
+    for (int64_t first = int64_t{blockIdx.x} * in_block; first < lines;
+         first += int64_t{gridDim.x} * in_block) {
+      f(first + line);
+    }
+  }
+
   // Combines the values of the team by merge(a, b), which changes a; every thread gets the result.
   // All threads of the block must call it.
   template <class A, class F>
@@ -146,7 +188,7 @@ struct Team {
       const int in_warp = lanes < 32 ? lanes : 32;
       for (int by = 1; by < in_warp; by *= 2) {
         // The lower lane's value comes first, so that both compute the same.
-        A other = shuffle_xor(value, by);
+        A other = shuffled(value, [by](uint32_t word) { return __shfl_xor_sync(~0U, word, by); });
         if ((lane & by) != 0) {
           A first = other;
           merge(first, value);

@@ -36,7 +36,20 @@ LAMELLA_DEVICE void offsets_of(const Walk<N>& walk, int64_t i, int64_t* offsets,
     rest = next;
   }
 }
-LAMELLA_DEVICE char* writable_at(uint64_t address) { return const_cast<char*>(memory_at(address)); }
+// Calls f(i, offsets) for a thread's elements, with their offsets in the first K operands.
+template <int K, int N, class F>
+LAMELLA_DEVICE void walk_elements(const Walk<N>& walk, int64_t thread, int64_t threads,
+                                  const F& f) {
+  for (int64_t i = thread; i < walk.numel; i += threads) {
+    int64_t offsets[K];
+    offsets_of(walk, i, offsets, K);
+    f(i, offsets);
+  }
+}
+template <class T, int N>
+LAMELLA_DEVICE T& element(const Walk<N>& walk, int operand, const int64_t* offsets) {
+  return *reinterpret_cast<T*>(device_pointer<char>(walk.data[operand]) + offsets[operand]);
+}
 
 // Elements that are only moved.
 struct Pair64 {
@@ -89,39 +102,19 @@ LAMELLA_DEVICE bool add_place(const IndexAxis& axis, uint64_t any, const char* f
 
 enum Combine : int32_t { kCombineAdd, kCombineMultiply, kCombineMaximum, kCombineMinimum };
 
-// float16 and bfloat16 in memory; values of them are floats.
-template <class F>
-struct Small {
-  using Format = F;
-  uint16_t bits;
-};
-using SmallHalf = Small<Half::Format>;
-using SmallBrain = Small<BFloat16::Format>;
+// The type of values of elements.
 template <class T>
-struct ComputedAs {
-  using type = T;
-};
-template <class F>
-struct ComputedAs<Small<F>> {
-  using type = float;
-};
+using computed_as =
+    std::conditional_t<std::is_same_v<T, StoredHalf> || std::is_same_v<T, StoredBFloat16>, float,
+                       T>;
 template <class T>
-using computed_as = typename ComputedAs<T>::type;
-template <class T>
-LAMELLA_DEVICE T loaded(T value) {
-  return value;
+LAMELLA_DEVICE computed_as<T> loaded(T value) {
+  return converted<computed_as<T>>(value);
 }
-template <class F>
-LAMELLA_DEVICE float loaded(Small<F> value) {
-  return F::decode(value.bits);
-}
+// Whether a comes before b in ascending order, in which NaN comes last.
 template <class T>
-LAMELLA_DEVICE T stored(computed_as<T> value) {
-  if constexpr (std::is_same_v<T, computed_as<T>>) {
-    return value;
-  } else {
-    return T{static_cast<uint16_t>(T::Format::encode(value))};
-  }
+LAMELLA_DEVICE bool is_before(T a, T b) {
+  return a < b || (b != b && a == a);
 }
 
 template <class T>
@@ -149,37 +142,26 @@ LAMELLA_DEVICE void combine_into(char* to, computed_as<T> value, Combine how) {
       return;
     }
   }
-  if constexpr (sizeof(T) == 8) {
-    auto* word = reinterpret_cast<unsigned long long*>(to);
-    unsigned long long seen = *word;
-    while (true) {
-      T next = combined(__builtin_bit_cast(T, seen), value, how);
-      const unsigned long long before =
-          atomicCAS(word, seen, __builtin_bit_cast(unsigned long long, next));
-      if (before == seen) return;
-      seen = before;
-    }
-  } else {
-    // The word of 32 bits that the element lies in.
-    const auto address = reinterpret_cast<uint64_t>(to);
-    auto* word = reinterpret_cast<unsigned*>(address & ~uint64_t{3});
-    const unsigned shift = (address & 3) * 8;
-    constexpr unsigned kMask = sizeof(T) == 4 ? ~0u : (1u << (8 * (sizeof(T) & 3))) - 1;
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t,
-                                    std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
-    unsigned seen = *word;
-    while (true) {
-      const T now = __builtin_bit_cast(T, static_cast<Bits>(seen >> shift & kMask));
-      const T next = stored<T>(combined(loaded(now), value, how));
-      const unsigned bits = __builtin_bit_cast(Bits, next);
-      const unsigned before = atomicCAS(word, seen, (seen & ~(kMask << shift)) | (bits << shift));
-      if (before == seen) return;
-      seen = before;
-    }
+  // The word that the element lies in.
+  using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
+  using Bits = std::conditional_t<sizeof(T) >= 4, Word,
+                                  std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
+  const auto address = reinterpret_cast<uint64_t>(to);
+  auto* word = reinterpret_cast<Word*>(address & ~uint64_t{sizeof(Word) - 1});
+  const unsigned shift = sizeof(T) >= 4 ? 0 : (address & 3) * 8;
+  constexpr Word kMask = static_cast<Bits>(~Bits{0});
+  Word seen = *word;
+  while (true) {
+    const T now = __builtin_bit_cast(T, static_cast<Bits>(seen >> shift & kMask));
+    const T next = stored_as<T>(combined(loaded(now), value, how));
+    const Word bits = __builtin_bit_cast(Bits, next);
+    const Word before = atomicCAS(word, seen, (seen & ~(kMask << shift)) | (bits << shift));
+    if (before == seen) return;
+    seen = before;
   }
 #else
   T& place = *reinterpret_cast<T*>(to);
-  place = stored<T>(combined(loaded(place), value, how));
+  place = stored_as<T>(combined(loaded(place), value, how));
 #endif
 }
 
@@ -187,21 +169,12 @@ LAMELLA_DEVICE void combine_into(char* to, computed_as<T> value, Combine how) {
 #define LAMELLA_EACH_TYPE(f, name)                                                         \
   f(name, bool, b8) f(name, uint8_t, u8) f(name, int8_t, i8) f(name, int16_t, i16)         \
       f(name, int32_t, i32) f(name, int64_t, i64) f(name, float, f32) f(name, double, f64) \
-          f(name, SmallHalf, f16) f(name, SmallBrain, bf16)
+          f(name, StoredHalf, f16) f(name, StoredBFloat16, bf16)
 #define LAMELLA_EACH_FLOAT(f, name) \
-  f(name, float, f32) f(name, double, f64) f(name, SmallHalf, f16) f(name, SmallBrain, bf16)
+  f(name, float, f32) f(name, double, f64) f(name, StoredHalf, f16) f(name, StoredBFloat16, bf16)
 // f(name, T, suffix) for the sizes of elements.
 #define LAMELLA_EACH_SIZE(f, name)                                                       \
   f(name, uint8_t, b1) f(name, uint16_t, b2) f(name, uint32_t, b4) f(name, uint64_t, b8) \
       f(name, Pair64, b16)
-
-#ifdef __CUDACC__
-// Defines a kernel: body(parameters, thread, threads).
-#define LAMELLA_GLOBAL(kernel, Parameters, ...)                             \
-  extern "C" __global__ void kernel(const __grid_constant__ Parameters p) { \
-    __VA_ARGS__(p, int64_t(blockIdx.x) * blockDim.x + threadIdx.x,          \
-                int64_t(gridDim.x) * blockDim.x);                           \
-  }
-#endif
 
 }  // namespace lamella::cuda

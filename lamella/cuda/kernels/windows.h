@@ -99,10 +99,22 @@ LAMELLA_DEVICE int64_t offset_at(const Place& place, const int64_t* strides) {
   return plane_offset(place, strides) +
          inner_offset(place.at[0], place.at[1], place.at[2], strides);
 }
-LAMELLA_DEVICE int64_t elements_of(const WindowParameters& p, bool out) {
-  int64_t n = p.planes;
-  for (int d = 0; d < 3; ++d) n *= out ? p.axes[d].out : p.axes[d].in;
-  return n;
+template <class T>
+LAMELLA_DEVICE computed_as<T> value_at(const char* plane, int64_t a, int64_t b, int64_t c,
+                                       const int64_t* strides) {
+  return loaded(*reinterpret_cast<const T*>(plane + inner_offset(a, b, c, strides)));
+}
+// Stores f(place, its plane of `from`) in `to`, for a thread's outputs or, without kOut, inputs.
+template <class T, bool kOut, class F>
+LAMELLA_DEVICE void each_place(const WindowParameters& p, int64_t thread, int64_t threads,
+                               const F& f) {
+  int64_t numel = p.planes;
+  for (int d = 0; d < 3; ++d) numel *= kOut ? p.axes[d].out : p.axes[d].in;
+  for (int64_t i = thread; i < numel; i += threads) {
+    const Place place = place_in<kOut>(p, i);
+    const T value = f(place, memory_at(p.from) + plane_offset(place, p.from_strides));
+    *reinterpret_cast<T*>(device_pointer<char>(p.to) + offset_at(place, p.to_strides)) = value;
+  }
 }
 
 // ---- Pooling ----
@@ -110,10 +122,7 @@ LAMELLA_DEVICE int64_t elements_of(const WindowParameters& p, bool out) {
 template <class T>
 LAMELLA_DEVICE void max_pool(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = computed_as<T>;
-  const int64_t numel = elements_of(p, true);
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<true>(p, i);
-    const char* plane = memory_at(p.from) + plane_offset(place, p.from_strides);
+  each_place<T, true>(p, thread, threads, [&](const Place& place, const char* plane) {
     const Span a = span_of(p.axes[0], place.at[0]), b = span_of(p.axes[1], place.at[1]),
                c = span_of(p.axes[2], place.at[2]);
     bool any = false;
@@ -122,8 +131,7 @@ LAMELLA_DEVICE void max_pool(const WindowParameters& p, int64_t thread, int64_t 
     for (int64_t x = a.begin; x < a.end; x += p.axes[0].step) {
       for (int64_t y = b.begin; y < b.end; y += p.axes[1].step) {
         for (int64_t z = c.begin; z < c.end; z += p.axes[2].step) {
-          const C value =
-              loaded(*reinterpret_cast<const T*>(plane + inner_offset(x, y, z, p.from_strides)));
+          const C value = value_at<T>(plane, x, y, z, p.from_strides);
           // The first maximum, and the last NaN.
           if (any && !(value > most) && value == value) continue;
           any = true;
@@ -132,9 +140,10 @@ LAMELLA_DEVICE void max_pool(const WindowParameters& p, int64_t thread, int64_t 
         }
       }
     }
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) = stored<T>(most);
-    *reinterpret_cast<int64_t*>(writable_at(p.indices) + offset_at(place, p.index_strides)) = index;
-  }
+    *reinterpret_cast<int64_t*>(device_pointer<char>(p.indices) +
+                                offset_at(place, p.index_strides)) = index;
+    return stored_as<T>(most);
+  });
 }
 template <class T>
 using sum_type = std::conditional_t<std::is_same_v<T, double>, double,
@@ -142,10 +151,7 @@ using sum_type = std::conditional_t<std::is_same_v<T, double>, double,
 template <class T>
 LAMELLA_DEVICE void average_pool(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = sum_type<computed_as<T>>;
-  const int64_t numel = elements_of(p, true);
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<true>(p, i);
-    const char* plane = memory_at(p.from) + plane_offset(place, p.from_strides);
+  each_place<T, true>(p, thread, threads, [&](const Place& place, const char* plane) {
     const Span a = span_of(p.axes[0], place.at[0]), b = span_of(p.axes[1], place.at[1]),
                c = span_of(p.axes[2], place.at[2]);
     C sum = 0;
@@ -153,26 +159,21 @@ LAMELLA_DEVICE void average_pool(const WindowParameters& p, int64_t thread, int6
       C column = 0;
       for (int64_t x = a.begin; x < a.end; x += p.axes[0].step) {
         for (int64_t y = b.begin; y < b.end; y += p.axes[1].step) {
-          column += static_cast<C>(
-              loaded(*reinterpret_cast<const T*>(plane + inner_offset(x, y, z, p.from_strides))));
+          column += static_cast<C>(value_at<T>(plane, x, y, z, p.from_strides));
         }
       }
       sum += column;
     }
     const int64_t count = p.divisor != 0 ? p.divisor : a.count * b.count * c.count;
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) =
-        stored<T>(static_cast<computed_as<T>>(sum / static_cast<C>(count)));
-  }
+    return stored_as<T>(static_cast<computed_as<T>>(sum / static_cast<C>(count)));
+  });
 }
 // The gradients: `from` is that of the outputs, `to` that of the inputs.
 template <class T, bool kMaximum>
 LAMELLA_DEVICE void pool_backward(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = sum_type<computed_as<T>>;
-  const int64_t numel = elements_of(p, false);
   const int64_t inputs = p.axes[0].in * p.axes[1].in * p.axes[2].in;
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<false>(p, i);
-    const int64_t plane = plane_offset(place, p.from_strides);
+  each_place<T, false>(p, thread, threads, [&](const Place& place, const char* plane) {
     const int64_t index_plane = plane_offset(place, p.index_strides);
     const int64_t own = (place.at[0] * p.axes[1].in + place.at[1]) * p.axes[2].in + place.at[2];
     int64_t begin[3], end[3];
@@ -181,8 +182,7 @@ LAMELLA_DEVICE void pool_backward(const WindowParameters& p, int64_t thread, int
     for (int64_t x = begin[0]; x < end[0]; ++x) {
       for (int64_t y = begin[1]; y < end[1]; ++y) {
         for (int64_t z = begin[2]; z < end[2]; ++z) {
-          const C grad = static_cast<C>(loaded(*reinterpret_cast<const T*>(
-              memory_at(p.from) + plane + inner_offset(x, y, z, p.from_strides))));
+          const C grad = static_cast<C>(value_at<T>(plane, x, y, z, p.from_strides));
           if constexpr (kMaximum) {
             const int64_t index = *reinterpret_cast<const int64_t*>(
                 memory_at(p.indices) + index_plane + inner_offset(x, y, z, p.index_strides));
@@ -202,9 +202,8 @@ LAMELLA_DEVICE void pool_backward(const WindowParameters& p, int64_t thread, int
         }
       }
     }
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) =
-        stored<T>(static_cast<computed_as<T>>(sum));
-  }
+    return stored_as<T>(static_cast<computed_as<T>>(sum));
+  });
 }
 
 // ---- Padding and interpolation ----
@@ -252,17 +251,12 @@ LAMELLA_DEVICE C mixed(C one, C other, C share) {
 template <class T>
 LAMELLA_DEVICE void resample(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = sum_type<computed_as<T>>;
-  const int64_t numel = elements_of(p, true);
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<true>(p, i);
-    const char* plane = memory_at(p.from) + plane_offset(place, p.from_strides);
+  each_place<T, true>(p, thread, threads, [&](const Place& place, const char* plane) {
     const Tap<C> a = tap_of<C>(p.axes[0], place.at[0]), b = tap_of<C>(p.axes[1], place.at[1]),
                  c = tap_of<C>(p.axes[2], place.at[2]);
     auto line = [&](int64_t x, int64_t y) {
-      const char* from = plane + x * p.from_strides[2] + y * p.from_strides[3];
-      const C one = loaded(*reinterpret_cast<const T*>(from + c.first * p.from_strides[4]));
-      const C other = loaded(*reinterpret_cast<const T*>(from + c.second * p.from_strides[4]));
-      return mixed(one, other, c.share);
+      const C one = value_at<T>(plane, x, y, c.first, p.from_strides);
+      return mixed(one, value_at<T>(plane, x, y, c.second, p.from_strides), c.share);
     };
     const C wa[2] = {C(1) - a.share, a.share}, wb[2] = {C(1) - b.share, b.share};
     C result;
@@ -276,21 +270,17 @@ LAMELLA_DEVICE void resample(const WindowParameters& p, int64_t thread, int64_t 
           ((wa[0] * wb[0]) * line(a.first, b.first) + (wa[0] * wb[1]) * line(a.first, b.second)) +
           ((wa[1] * wb[0]) * line(a.second, b.first) + (wa[1] * wb[1]) * line(a.second, b.second));
     }
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) = stored<T>(result);
-  }
+    return stored_as<T>(result);
+  });
 }
 // Elements of any dtype that are only moved.
 template <class T>
 LAMELLA_DEVICE void pick(const WindowParameters& p, int64_t thread, int64_t threads) {
-  const int64_t numel = elements_of(p, true);
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<true>(p, i);
+  each_place<T, true>(p, thread, threads, [&](const Place& place, const char* plane) {
     int64_t at[3];
     for (int d = 0; d < 3; ++d) at[d] = tap_of<float>(p.axes[d], place.at[d]).first;
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) =
-        *reinterpret_cast<const T*>(memory_at(p.from) + plane_offset(place, p.from_strides) +
-                                    inner_offset(at[0], at[1], at[2], p.from_strides));
-  }
+    return *reinterpret_cast<const T*>(plane + inner_offset(at[0], at[1], at[2], p.from_strides));
+  });
 }
 
 // The first output whose first element is x or more; taps are monotone but for reflections.
@@ -336,10 +326,7 @@ LAMELLA_DEVICE C weight_of(const WindowAxis& a, int64_t o, int64_t x) {
 template <class T>
 LAMELLA_DEVICE void resample_backward(const WindowParameters& p, int64_t thread, int64_t threads) {
   using C = sum_type<computed_as<T>>;
-  const int64_t numel = elements_of(p, false);
-  for (int64_t i = thread; i < numel; i += threads) {
-    const Place place = place_in<false>(p, i);
-    const char* plane = memory_at(p.from) + plane_offset(place, p.from_strides);
+  each_place<T, false>(p, thread, threads, [&](const Place& place, const char* plane) {
     int64_t begin[3][3], end[3][3];
     int counts[3];
     for (int d = 0; d < 3; ++d) counts[d] = readers_of(p.axes[d], place.at[d], begin[d], end[d]);
@@ -354,18 +341,15 @@ LAMELLA_DEVICE void resample_backward(const WindowParameters& p, int64_t thread,
               for (int64_t z = begin[2][w]; z < end[2][w]; ++z) {
                 const C weight = weight_of<C>(p.axes[2], z, place.at[2]);
                 if (weight == C(0)) continue;
-                sum += wy * weight *
-                       static_cast<C>(loaded(*reinterpret_cast<const T*>(
-                           plane + inner_offset(x, y, z, p.from_strides))));
+                sum += wy * weight * static_cast<C>(value_at<T>(plane, x, y, z, p.from_strides));
               }
             }
           }
         }
       }
     }
-    *reinterpret_cast<T*>(writable_at(p.to) + offset_at(place, p.to_strides)) =
-        stored<T>(static_cast<computed_as<T>>(sum));
-  }
+    return stored_as<T>(static_cast<computed_as<T>>(sum));
+  });
 }
 
 // ---- Sliding blocks ----
@@ -408,7 +392,7 @@ LAMELLA_DEVICE void from_columns(const ColumnParameters& p, int64_t thread, int6
       const int64_t block = v / rows.stride * line.out + u / line.stride;
       sum += loaded(device_pointer<const T>(p.columns)[(plane * taps + tap) * blocks + block]);
     }
-    device_pointer<T>(p.image)[i] = stored<T>(sum);
+    device_pointer<T>(p.image)[i] = stored_as<T>(sum);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "lamella/cuda/kernels/matmul.h"
 
 namespace {
+using namespace lamella::cuda;
 const standin::Kernel all[] = {LAMELLA_MATMUL_KERNELS};
 const standin::AddKernels matmul_kernels(all, std::size(all));
 }  // namespace
