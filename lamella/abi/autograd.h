@@ -173,6 +173,9 @@ LAMELLA_ABI_API lamella_status lamella_tensor_add_hook(lamella_tensor* tensor,
                                                        uint64_t* id) LAMELLA_ABI_NOEXCEPT;
 LAMELLA_ABI_API void lamella_tensor_remove_hook(lamella_tensor* tensor,
                                                 uint64_t id) LAMELLA_ABI_NOEXCEPT;
+/* The same, but a number that is none of the tensor's hooks is an error. */
+LAMELLA_ABI_API lamella_status lamella_tensor_drop_hook(lamella_tensor* tensor,
+                                                        uint64_t id) LAMELLA_ABI_NOEXCEPT;
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 

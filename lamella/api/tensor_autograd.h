@@ -274,7 +274,10 @@ class TensorAutograd : public TensorBase {
     }
     return id;
   }
-  void remove_hook(uint64_t id) const { lamella_tensor_remove_hook(get("remove_hook"), id); }
+  // Throws if the tensor has no hook of this number, or has it no more.
+  void remove_hook(uint64_t id) const {
+    detail::check(lamella_tensor_drop_hook(get("remove_hook"), id));
+  }
 
   bool is_view() const { return TensorBase::adopt(lamella_tensor_base(get("is_view"))).defined(); }
   // The tensor that this one is a view of.

@@ -5,6 +5,7 @@
 
 #include "lamella/abi/abi.h"
 #include "lamella/core/macros.h"
+#include "lamella/core/reference_count.h"
 
 namespace lamella {
 
@@ -45,12 +46,10 @@ class ObjectRef {
   explicit ObjectRef(T* object) : object_(object) {}
   lamella_object* header() const { return static_cast<lamella_object*>(object_); }
   void retain() {
-    if (object_) __atomic_fetch_add(&header()->references, 1, __ATOMIC_RELAXED);
+    if (object_) detail::count_up(&header()->references);
   }
   void release() {
-    if (object_ && __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
-      header()->destroy(header());
-    }
+    if (object_ && detail::count_down(&header()->references) == 0) header()->destroy(header());
   }
 
   T* object_ = nullptr;

@@ -8,6 +8,7 @@
 #include "lamella/core/device.h"
 #include "lamella/core/macros.h"
 #include "lamella/core/memory_pool.h"
+#include "lamella/core/reference_count.h"
 
 struct alignas(64) lamella_storage {
   uint32_t references;  // atomic
@@ -93,12 +94,12 @@ LAMELLA_ALWAYS_INLINE void expose_storage(Storage* storage) {
   __atomic_store_n(&storage->is_exposed, uint8_t{1}, __ATOMIC_RELAXED);
 }
 LAMELLA_ALWAYS_INLINE void storage_retain(Storage* storage) {
-  __atomic_fetch_add(&storage->references, 1, __ATOMIC_RELAXED);
+  detail::count_up(&storage->references);
 }
 LAMELLA_ALWAYS_INLINE void storage_release(Storage* storage) noexcept {
   // A sole owner needs no locked operation.
   if (__atomic_load_n(&storage->references, __ATOMIC_ACQUIRE) == 1 ||
-      __atomic_fetch_sub(&storage->references, 1, __ATOMIC_ACQ_REL) == 1) {
+      detail::count_down(&storage->references) == 0) {
     if (storage->allocator != nullptr || storage->deleter != nullptr) {
       detail::free_foreign_memory(storage);
     }

@@ -94,18 +94,18 @@ void lamella_tensor_destroy(lamella_tensor* tensor) noexcept {
 }
 
 void lamella_tensor_release_weak(lamella_tensor* tensor) noexcept {
-  if (__atomic_fetch_sub(&tensor->weak_references, 1, __ATOMIC_ACQ_REL) == 1) free_impl(tensor);
+  if (lamella::detail::count_down(&tensor->weak_references) == 0) free_impl(tensor);
 }
 
 int32_t lamella_tensor_lock(lamella_tensor* tensor) noexcept {
-  uint32_t count = __atomic_load_n(&tensor->references, __ATOMIC_RELAXED);
-  while (count != 0) {
-    if (__atomic_compare_exchange_n(&tensor->references, &count, count + 1, true, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED)) {
-      return 1;
-    }
+  if (!LAMELLA_ONE_THREAD) {
+    return lamella::detail::count_up_unless_zero(&tensor->references) ? 1 : 0;
   }
-  return 0;
+  // Written as retain() writes it, which says why.
+  auto* pair = reinterpret_cast<lamella::detail::reference_pair*>(tensor);
+  if (static_cast<uint32_t>(*pair) == 0) return 0;
+  ++*pair;
+  return 1;
 }
 
 lamella_status lamella_tensor_from_blob(void* data, int32_t ndim, const int64_t* sizes,

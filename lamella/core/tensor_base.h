@@ -19,6 +19,7 @@
 #include "lamella/core/key_set.h"
 #include "lamella/core/layout.h"
 #include "lamella/core/memory_format.h"
+#include "lamella/core/reference_count.h"
 #include "lamella/core/scalar_type.h"
 #include "lamella/core/tensor_options.h"
 #include "lamella/core/wrap_dim.h"
@@ -45,12 +46,18 @@ inline constexpr uint64_t kSoleReference = 1;  // references 1, weak_references 
 // Both counts are written together because they are read together: a load that is wider than a
 // recent store stalls until the store has left the store buffer, as long as two locked operations.
 LAMELLA_ALWAYS_INLINE void retain(lamella_tensor* tensor) {
-  __atomic_fetch_add(reinterpret_cast<reference_pair*>(tensor), 1, __ATOMIC_RELAXED);
+  auto* pair = reinterpret_cast<reference_pair*>(tensor);
+  if (LAMELLA_ONE_THREAD) {  // Note [Counting with one thread]
+    ++*pair;
+  } else {
+    __atomic_fetch_add(pair, 1, __ATOMIC_RELAXED);
+  }
 }
 LAMELLA_ALWAYS_INLINE void release(lamella_tensor* tensor) {
   auto* pair = reinterpret_cast<reference_pair*>(tensor);
   if (__atomic_load_n(pair, __ATOMIC_ACQUIRE) == kSoleReference ||
-      static_cast<uint32_t>(__atomic_fetch_sub(pair, 1, __ATOMIC_ACQ_REL)) == 1) {
+      static_cast<uint32_t>(
+          LAMELLA_ONE_THREAD ? --*pair : __atomic_sub_fetch(pair, 1, __ATOMIC_ACQ_REL)) == 0) {
     lamella_tensor_destroy(tensor);
   }
 }

@@ -412,6 +412,7 @@ TensorBase make_view(const TensorBase& base, IntArrayRef sizes, IntArrayRef stri
 }
 
 TensorBase (*detach_by_class)(const TensorBase& source) = nullptr;
+void (*detach_history)(lamella_tensor* tensor) = nullptr;
 
 TensorBase make_detached(const TensorBase& source) {
   const lamella_tensor* b = source.impl();

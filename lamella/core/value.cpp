@@ -7,6 +7,8 @@
 
 namespace {
 
+using lamella::detail::count_down;
+using lamella::detail::count_up;
 using lamella::detail::release;
 using lamella::detail::retain;
 
@@ -122,12 +124,12 @@ lamella_status lamella_value_copy(const lamella_value* value, lamella_value* cop
       if (value->as.tensor != nullptr) retain(value->as.tensor);
     } else if (value->tag == LAMELLA_GENERATOR || value->tag == LAMELLA_OBJECT) {
       auto* object = static_cast<lamella_object*>(value->as.pointer);
-      if (object != nullptr) __atomic_fetch_add(&object->references, 1, __ATOMIC_RELAXED);
+      if (object != nullptr) count_up(&object->references);
     }
     return LAMELLA_OK;
   }
   if ((value->flags & LAMELLA_VALUE_BLOCK) != 0) {
-    __atomic_fetch_add(&block_of(*value)->references, 1, __ATOMIC_RELAXED);
+    count_up(&block_of(*value)->references);
     *copy = *value;
     return LAMELLA_OK;
   }
@@ -150,12 +152,10 @@ void lamella_value_release(lamella_value* value) noexcept {
     if (value->as.tensor != nullptr) release(value->as.tensor);
   } else if (value->tag == LAMELLA_GENERATOR || value->tag == LAMELLA_OBJECT) {
     auto* object = static_cast<lamella_object*>(value->as.pointer);
-    if (object != nullptr && __atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) {
-      object->destroy(object);
-    }
+    if (object != nullptr && count_down(&object->references) == 0) object->destroy(object);
   } else if ((value->flags & LAMELLA_VALUE_BLOCK) != 0) {
     lamella_block* block = block_of(*value);
-    if (__atomic_fetch_sub(&block->references, 1, __ATOMIC_ACQ_REL) == 1) end_block(block);
+    if (count_down(&block->references) == 0) end_block(block);
   }
   *value = {};
 }

@@ -56,13 +56,11 @@ uint32_t make_version_counter(uint32_t version) {
   return number;
 }
 
-void retain_version_counter(uint32_t number) {
-  __atomic_fetch_add(&counter_of(number).references, 1, __ATOMIC_RELAXED);
-}
+void retain_version_counter(uint32_t number) { detail::count_up(&counter_of(number).references); }
 
 void release_version_counter(uint32_t number) noexcept {
   Counter& counter = counter_of(number);
-  if (__atomic_fetch_sub(&counter.references, 1, __ATOMIC_ACQ_REL) != 1) return;
+  if (detail::count_down(&counter.references) != 0) return;
   Counters& counters = all();
   std::lock_guard lock(counters.mutex);
   counter.version = std::exchange(counters.free, number);

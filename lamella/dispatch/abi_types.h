@@ -192,6 +192,11 @@ struct Param<std::vector<T>> : Param<ArrayRef<T>> {
 template <class T>
 struct Plain;
 
+// Note [Optionals written whole]
+//   A kernel gets optionals by value, and a copy of all bytes of one waits until each part that was
+//   stored by itself has left the store buffer, which costs more than the rest of its way. So
+//   copy_into() writes the bytes of value and flag at once, in the order that std::optional has.
+
 // The form of an optional whose plain form has an unused value, kNone, that stands for None.
 template <class F, F kNone>
 struct WithSpare {
@@ -205,6 +210,12 @@ struct WithSpare {
 template <class F>
 struct WithFlag {
   using Optional = Maybe<F>;
+  // Note [Optionals written whole].
+  static void copy_into(std::optional<F>& held, const Optional& form) {
+    static_assert(sizeof(held) == sizeof(form));
+    const Optional plain = {form.value, form.has != 0};
+    __builtin_memcpy(static_cast<void*>(&held), &plain, sizeof(held));
+  }
   static Optional none() { return {0, 0}; }
   static bool is_none(Optional form) { return form.has == 0; }
   static Optional some(F form) { return {form, 1}; }
@@ -233,11 +244,22 @@ inline bool unbox_word(const lamella_value& v, uint8_t tag, int64_t* word) {
   *word = v.as.i;
   return v.tag == tag || (tag == LAMELLA_INT && v.tag == LAMELLA_BOOL);
 }
+template <class T>
+struct WordWithSpare : WithSpare<int64_t, INT64_MIN> {
+  // Note [Optionals written whole]; `word` has the bytes of a T, and a bool is any but 0.
+  static void copy_into(std::optional<T>& held, int64_t word) {
+    constexpr int bits = 8 * static_cast<int>(sizeof(T));
+    static_assert(bits <= 16 && sizeof(held) == sizeof(T) + 1);
+    if constexpr (std::is_same_v<T, bool>) word = word == INT64_MIN ? word : word != 0;
+    const uint32_t whole = (static_cast<uint32_t>(word) & ((1u << bits) - 1)) |
+                           static_cast<uint32_t>(word != INT64_MIN) << bits;
+    __builtin_memcpy(static_cast<void*>(&held), &whole, sizeof(held));
+  }
+};
 // An int uses its whole range; the other one-word types leave one value unused, for None.
 template <class T>
   requires is_word<T>
-struct Plain<T>
-    : std::conditional_t<std::is_same_v<T, int64_t>, WithFlag<T>, WithSpare<int64_t, INT64_MIN>> {
+struct Plain<T> : std::conditional_t<std::is_same_v<T, int64_t>, WithFlag<T>, WordWithSpare<T>> {
   using Form = int64_t;
   static constexpr uint8_t tag = std::is_same_v<T, bool>     ? LAMELLA_BOOL
                                  : std::is_same_v<T, Device> ? LAMELLA_DEVICE
@@ -385,7 +407,11 @@ struct OptionalParam {
   }
   struct Holder {
     explicit Holder(const Form& form) {
-      if (!P::is_none(form)) held = P::from(P::get(form));
+      if constexpr (requires { P::copy_into(held, form); }) {
+        P::copy_into(held, form);
+      } else if (!P::is_none(form)) {
+        held = P::from(P::get(form));
+      }
     }
     Optional& get() { return held; }
     Optional held;

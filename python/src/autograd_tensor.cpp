@@ -161,7 +161,7 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
         tensor, {call_tensor_hook, release_object, Ref::borrow(cell.get()).release()});
     track(self);
     return make_handle(WeakTensorRef(TensorBase::borrow(behind_levels(tensor))), id,
-                       autograd::remove_tensor_hook, cell.get());
+                       lamella_tensor_remove_hook, cell.get());
   });
 }
 PyObject* register_accumulate_hook(PyObject* self, PyObject* hook) {

@@ -92,7 +92,7 @@ PyObject* list_to_python(const lamella_value& value, SchemaType type) {
 
 void drop_object(PyObject* capsule) {
   auto* object = static_cast<lamella_object*>(PyCapsule_GetPointer(capsule, "lamella.object"));
-  if (__atomic_fetch_sub(&object->references, 1, __ATOMIC_ACQ_REL) == 1) object->destroy(object);
+  if (detail::count_down(&object->references) == 0) object->destroy(object);
 }
 
 PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
@@ -128,12 +128,12 @@ PyObject* borrowed_to_python(const lamella_value& value, SchemaType type) {
       return device_object(IValue::unpack_device(value.as.i));
     case LAMELLA_GENERATOR: {
       auto* generator = static_cast<lamella_object*>(value.as.pointer);
-      __atomic_fetch_add(&generator->references, 1, __ATOMIC_RELAXED);
+      detail::count_up(&generator->references);
       return generator_object(generator);
     }
     case LAMELLA_OBJECT: {
       auto* object = static_cast<lamella_object*>(value.as.pointer);
-      __atomic_fetch_add(&object->references, 1, __ATOMIC_RELAXED);
+      detail::count_up(&object->references);
       if (is_of_class(object)) return script_object(object);
       return PyCapsule_New(object, "lamella.object", drop_object);
     }
@@ -344,9 +344,8 @@ PyObject* call_table(const ProgramTable& table, const char* name, bool is_method
   return raise_mismatch(table, name, is_method, args, nargs, kwnames);
 }
 
-const lamella_operator* KnownOperator::get() {
-  const lamella_operator* op = found.load(std::memory_order_acquire);
-  if (op != nullptr) return op;
+const lamella_operator* KnownOperator::find() {
+  const lamella_operator* op = nullptr;
   lamella_status status = lamella_find_operator(name, overload, &op);
   if (status != LAMELLA_OK) {
     raise_status(status);

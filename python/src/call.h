@@ -27,7 +27,11 @@ struct KnownOperator {
   const char* overload;
   std::atomic<const lamella_operator*> found{nullptr};
   // Sets a Python error and returns NULL if there is none.
-  const lamella_operator* get();
+  const lamella_operator* get() {
+    const lamella_operator* op = found.load(std::memory_order_acquire);
+    return op != nullptr ? op : find();
+  }
+  const lamella_operator* find();
 };
 // Calls an operator whose one return is a tensor; an undefined one and an error set on failure.
 TensorBase call_known(KnownOperator& op, const lamella_value* values, size_t count);

@@ -372,12 +372,8 @@ TensorBase fit(TensorBase value, int64_t dims) {
 
 // Reads the bound of a slice if it is a Python int or None.
 inline bool plain_bound(PyObject* object, Bound* bound) {
-  *bound = {0, 0};
-  if (object == Py_None) return true;
-  if (!PyLong_CheckExact(object)) return false;
-  int over = 0;
-  *bound = {PyLong_AsLongLongAndOverflow(object, &over), 1};
-  return over == 0;
+  *bound = {0, object != Py_None};
+  return bound->has == 0 || read_plain_int(object, &bound->value);
 }
 
 // The fast path for the most common keys: one int, or one ascending slice.

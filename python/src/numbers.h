@@ -7,15 +7,32 @@ namespace lamella::python {
 // The result of a conversion that failed with a Python error: kNo for a TypeError, which means that
 // the object is not of the kind and is cleared, else kError.
 Match not_of_this_kind();
+// Reads an int that fits; false for other objects. Most ints have one digit, which is read in
+// place.
+inline bool read_plain_int(PyObject* object, int64_t* number) {
+  if (!PyLong_CheckExact(object)) return false;
+#if PY_VERSION_HEX >= 0x030c0000
+  const auto* digits = reinterpret_cast<const PyLongObject*>(object);
+  if (PyUnstable_Long_IsCompact(digits)) [[likely]] {
+    *number = PyUnstable_Long_CompactValue(digits);
+    return true;
+  }
+#elif PY_VERSION_HEX >= 0x030b0000
+  const Py_ssize_t signed_count = Py_SIZE(object);
+  if (signed_count >= -1 && signed_count <= 1) [[likely]] {
+    *number = signed_count * reinterpret_cast<const PyLongObject*>(object)->ob_digit[0];
+    return true;
+  }
+#endif
+  int overflow = 0;
+  *number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0;
+}
 // An int, an object with __index__, or a 0-dimensional integer tensor; not a bool.
 Match read_int_slow(PyObject* object, int64_t* number);
 inline Match read_int(PyObject* object, int64_t* number) {
-  if (PyLong_CheckExact(object)) [[likely]] {
-    int overflow = 0;
-    *number = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow == 0) [[likely]]
-      return Match::kYes;
-  }
+  if (read_plain_int(object, number)) [[likely]]
+    return Match::kYes;
   return read_int_slow(object, number);
 }
 // A float, an int, a NumPy number or a 0-dimensional real tensor.

@@ -435,13 +435,10 @@ namespace {
     set_list(value, LAMELLA_TENSOR, tensor, 0);
     return Match::kYes;
   }
-  if (param.kind == Kind::kInt && PyLong_CheckExact(object)) {
-    int overflow = 0;
-    int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow == 0) [[likely]] {
-      set_int(value, LAMELLA_INT, number);
-      return Match::kYes;
-    }
+  int64_t number;
+  if (param.kind == Kind::kInt && read_plain_int(object, &number)) {
+    set_int(value, LAMELLA_INT, number);
+    return Match::kYes;
   }
   return convert(param, object, numbers, frame, value);
 }

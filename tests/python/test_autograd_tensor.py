@@ -47,6 +47,17 @@ def test_detach():
     z = x * n(2.0)
     assert z.detach_() is z
     assert not z.requires_grad and z.grad_fn is None
+    z = x * n(2.0)
+    with lamella.no_grad():
+        assert not lamella.ops.aten.detach_(z).requires_grad
+    text = "^detach_: expected a tensor that is no view, got a view; use detach\\(\\)$"
+    for view in (n([1.0, 2.0])[:1], lamella.ones(2, dtype=lamella.int64)[1:]):
+        with pytest.raises(RuntimeError, match=text):
+            view.detach_()
+    dual = lamella.autograd.forward_ad
+    with dual.dual_level():
+        z = dual.make_dual(n(1.0), n(3.0)) * n(2.0)
+        assert dual.unpack_dual(z.detach_()).tangent is None
 
 
 def test_requires_grad_of_a_computed_tensor_cannot_be_taken():

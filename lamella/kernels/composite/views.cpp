@@ -1,5 +1,6 @@
 // Views: new sizes, strides and offsets over the same storage, on every device.
 #include "lamella/core/checked_size.h"
+#include "lamella/core/detach_hook.h"
 #include "lamella/kernels/native.h"
 
 namespace lamella::native {
@@ -96,7 +97,10 @@ Tensor alias(const Tensor& self) {
   return view_of(self, self.sizes(), self.strides(), self.storage_offset());
 }
 Tensor detach(const Tensor& self) { return Tensor(make_detached(self)); }
-Tensor& detach_(Tensor& self) { return self; }
+Tensor& detach_(Tensor& self) {
+  if (detach_history != nullptr) detach_history(self.impl());
+  return self;
+}
 // Both return new tensors, to which autograd can attach a history.
 Tensor lift(const Tensor& self) { return alias(self); }
 Tensor lift_fresh(const Tensor& self) { return alias(self); }

@@ -126,6 +126,12 @@ lamella_status lamella_tensor_add_hook(lamella_tensor* tensor, const lamella_ten
 void lamella_tensor_remove_hook(lamella_tensor* tensor, uint64_t id) noexcept {
   lamella::detail::guarded([&] { remove_tensor_hook(tensor, id); });
 }
+lamella_status lamella_tensor_drop_hook(lamella_tensor* tensor, uint64_t id) noexcept {
+  return lamella::detail::guarded([&] {
+    LAMELLA_CHECK(remove_tensor_hook(tensor, id),
+                  "remove_hook: expected the number of a hook of this tensor, got ", id);
+  });
+}
 
 lamella_status lamella_backward_run(lamella_tensor* const* roots, lamella_tensor* const* grads,
                                     uint32_t root_count, lamella_tensor* const* inputs,

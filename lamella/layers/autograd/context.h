@@ -192,9 +192,7 @@ class ContextBase {
     std::vector<SavedVariable> items;
   };
   static void drop(SavedList* list) {
-    if (list != nullptr && __atomic_fetch_sub(&list->references, 1, __ATOMIC_ACQ_REL) == 1) {
-      delete list;
-    }
+    if (list != nullptr && detail::count_down(&list->references) == 0) delete list;
   }
   // A small spin lock, so that this public header need not include <mutex>.
   class Lock {
@@ -211,7 +209,7 @@ class ContextBase {
   SavedList* hold() const {
     Lock lock(&locked_);
     LAMELLA_CHECK(!released_, name_, ": ", kReleased);
-    if (saved_ != nullptr) __atomic_fetch_add(&saved_->references, 1, __ATOMIC_RELAXED);
+    if (saved_ != nullptr) detail::count_up(&saved_->references);
     return saved_;
   }
   void release_saved() {

@@ -278,9 +278,10 @@ void detach_in_place(lamella_tensor* t) {
     return show_gradient_bits(t);
   }
   auto* impl = static_cast<TensorImpl*>(t);
-  LAMELLA_CHECK(impl->base == nullptr || !requires_grad(t),
-                "detach_: expected a tensor that is no view, got a view of one that requires "
-                "gradients; use detach()");
+  LAMELLA_CHECK(impl->base == nullptr || (t->flags & LAMELLA_TENSOR_INFERENCE) != 0,
+                "detach_: expected a tensor that is no view, got a view",
+                requires_grad(t) ? " of one that requires gradients" : "", "; use detach()");
+  set_tangent(t, TensorBase());
   if (t->autograd != nullptr) {
     AutogradMeta* meta = ensure_meta(t);
     meta->grad_fn = NodePtr();

@@ -157,7 +157,8 @@ class HookList {
     entries_.emplace_back(id, std::move(hook));
     ++count_;
   }
-  void remove(uint64_t id) {
+  // False: there is none of this number.
+  bool remove(uint64_t id) {
     std::shared_ptr<H> removed;  // destroyed after the lock is released
     HookLock lock;
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
@@ -165,8 +166,9 @@ class HookList {
       removed = std::move(it->second);
       entries_.erase(it);
       --count_;
-      return;
+      return true;
     }
+    return false;
   }
   Entries all() const {
     if (empty()) return {};
@@ -281,21 +283,15 @@ class LAMELLA_PRIVATE_API Node {
   NodeExtras& extras();
   NodeExtras* extras_or_null() const { return __atomic_load_n(&extras_, __ATOMIC_ACQUIRE); }
 
-  void retain() { __atomic_fetch_add(&references_, 1, __ATOMIC_RELAXED); }
+  void retain() { detail::count_up(&references_); }
   void release() noexcept {
     if (__atomic_load_n(&references_, __ATOMIC_ACQUIRE) == 1 ||
-        __atomic_fetch_sub(&references_, 1, __ATOMIC_ACQ_REL) == 1) {
+        detail::count_down(&references_) == 0) {
       destroy_node(this);
     }
   }
   // False if the last reference is gone already, while the node is on its way out.
-  bool try_retain() {
-    uint32_t count = use_count();
-    while (count != 0 && !__atomic_compare_exchange_n(&references_, &count, count + 1, true,
-                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-    }
-    return count != 0;
-  }
+  bool try_retain() { return detail::count_up_unless_zero(&references_); }
   uint32_t use_count() const { return __atomic_load_n(&references_, __ATOMIC_RELAXED); }
 
  protected:
@@ -330,20 +326,16 @@ class LAMELLA_PRIVATE_API Node {
   //   read values that are being released.
   static constexpr uint32_t kGivenUp = 1u << 31;
   static constexpr uint32_t kCleared = 1u << 30;  // release_saved() was called
-  void enter() { __atomic_fetch_add(&inside_, 1, __ATOMIC_ACQUIRE); }
+  void enter() { detail::count_up(&inside_, __ATOMIC_ACQUIRE); }
   void leave() {
-    uint32_t left = __atomic_sub_fetch(&inside_, 1, __ATOMIC_ACQ_REL);
+    uint32_t left = detail::count_down(&inside_);
     if (LAMELLA_LIKELY(left != kGivenUp)) return;
-    if (__atomic_compare_exchange_n(&inside_, &left, kGivenUp | kCleared, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED)) {
-      release_saved();
-    }
+    if (detail::replace_value(&inside_, &left, kGivenUp | kCleared)) release_saved();
   }
   void leave_giving_up() {
     if (!keeps_something()) return leave();
     uint32_t alone = 1;
-    if (LAMELLA_LIKELY(__atomic_compare_exchange_n(&inside_, &alone, kGivenUp | kCleared, false,
-                                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))) {
+    if (LAMELLA_LIKELY(detail::replace_value(&inside_, &alone, kGivenUp | kCleared))) {
       return release_saved();
     }
     __atomic_fetch_or(&inside_, kGivenUp, __ATOMIC_ACQ_REL);

@@ -361,8 +361,10 @@ lamella_status record(const lamella_kernel* kernel, const lamella_operator* op, 
   }
 }
 
-Slot recording(const OperatorEntry&, DispatchKey key) {
+Slot recording(const OperatorEntry& op, DispatchKey key) {
   bool is_backends = is_autograd_key(key) && static_cast<uint16_t>(key) >= detail::kSplitBase;
+  // The kernel of detach_ ends a history, recorded or not, and writes no element.
+  if (op.name_storage == "aten::detach_") return Slot();
   return is_backends ? Slot{&kRecord, nullptr, SlotOrigin::kDerivative} : Slot();
 }
 constexpr SlotRule kRecording = {&recording, nullptr, false};

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/detach_hook.h"
 #include "lamella/core/dual_hook.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
@@ -53,6 +54,7 @@ void release_autograd(lamella_tensor* t) {
 void register_tensor_hooks() {
   set_tensor_hooks({&release_autograd, nullptr});
   set_expose_dual(&expose_with_tangent);
+  detach_history = &detach_in_place;
 }
 
 AutogradMeta* ensure_meta(lamella_tensor* t) {
@@ -252,7 +254,8 @@ lamella_status LeafNode::accumulate(TensorBase g) {
   }
   // Takes the present grad, or puts one where there is none. No operator runs under the lock.
   auto exchange = [&](lamella_tensor* fresh) {
-    std::lock_guard lock(grad_lock(t));
+    std::unique_lock lock(grad_lock(t), std::defer_lock);
+    if (!LAMELLA_ONE_THREAD) lock.lock();
     if (fresh == nullptr || meta->grad == nullptr) return std::exchange(meta->grad, fresh);
     return fresh;
   };
@@ -364,10 +367,10 @@ uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook) {
   edge.node->extras().tensor_hooks.add(id, std::make_shared<Hook>(id, hook, edge.input));
   return id;
 }
-void remove_tensor_hook(lamella_tensor* t, uint64_t id) {
+bool remove_tensor_hook(lamella_tensor* t, uint64_t id) {
   Edge edge = gradient_edge(t);
-  if (!edge) return;
-  if (NodeExtras* extras = edge.node->extras_or_null()) extras->tensor_hooks.remove(id);
+  NodeExtras* extras = edge ? edge.node->extras_or_null() : nullptr;
+  return extras != nullptr && extras->tensor_hooks.remove(id);
 }
 
 bool has_hooks(const lamella_tensor* t) {

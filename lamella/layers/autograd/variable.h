@@ -121,7 +121,7 @@ LAMELLA_PRIVATE_API void rebase_history(lamella_tensor* t, const NodePtr& node, 
 // Throws if the tensor must not be written in place while gradients are recorded. `op` begins the
 // message, `argument` names it.
 LAMELLA_PRIVATE_API void check_inplace(const char* op, const char* argument, lamella_tensor* t);
-// Detaches the tensor from its history in place. Throws for views.
+// Detaches the tensor from its history and its tangent in place. Throws for views.
 LAMELLA_PRIVATE_API void detach_in_place(lamella_tensor* t);
 
 // The gradient; undefined if there is none. Returned owned, since another thread may replace it.
@@ -137,7 +137,8 @@ LAMELLA_PRIVATE_API Edge edge_of_output(Node* node, uint32_t output, lamella_ten
 
 // Hooks on the tensor's gradient. Returns an id for the removal. Throws if it needs no gradient.
 LAMELLA_PRIVATE_API uint64_t add_tensor_hook(lamella_tensor* t, const lamella_tensor_hook& hook);
-LAMELLA_PRIVATE_API void remove_tensor_hook(lamella_tensor* t, uint64_t id);
+// False: the tensor has no hook of this number.
+bool remove_tensor_hook(lamella_tensor* t, uint64_t id);
 // Whether a hook runs when a gradient reaches the tensor or was accumulated into it.
 LAMELLA_PRIVATE_API bool has_hooks(const lamella_tensor* t);
 // Hooks that run after the gradient of a leaf was accumulated (values: none).

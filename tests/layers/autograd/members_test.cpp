@@ -98,6 +98,16 @@ TEST(Members, HooksSeeAndReplace) {
   EXPECT_EQ(numbers(x.grad()), Numbers({20}));
 }
 
+TEST(Members, HooksThatAreNotThere) {
+  Tensor x = leaf({3}), y = times(x, 2);
+  const std::string text = "remove_hook: expected the number of a hook of this tensor, got ";
+  uint64_t id = x.register_hook([](const Tensor&) {});
+  expect_error([&] { y.remove_hook(id); }, text + std::to_string(id));
+  expect_error([&] { make({1}).remove_hook(0); }, text + "0");
+  x.remove_hook(id);
+  expect_error([&] { x.remove_hook(id); }, text + std::to_string(id));
+}
+
 TEST(Members, HooksThatThrow) {
   Tensor x = leaf({3});
   Tensor y = times(x, 2);
@@ -140,6 +150,33 @@ TEST(Members, ViewsAndDetached) {
     EXPECT_FALSE(d.is_view());
     EXPECT_EQ(d.data_ptr(), y.data_ptr());
   }
+}
+
+TEST(Members, DetachInPlace) {
+  Tensor x = leaf({1, 2}), y = times(x, 2), z = times(x, 3);
+  EXPECT_TRUE(y.detach_().is_same(y));
+  EXPECT_TRUE(y.is_leaf());
+  EXPECT_FALSE(y.requires_grad());
+  {
+    NoGradGuard guard;
+    detach_(z);
+  }
+  EXPECT_TRUE(z.is_leaf());
+  EXPECT_FALSE(z.requires_grad());
+  z.mul_(2);  // no history is left that a write could harm
+  Tensor w = times(x, 5);
+  Tensor view = w.select(0, 0);
+  expect_error([&] { view.detach_(); },
+               "detach_: expected a tensor that is no view, got a view of one that requires "
+               "gradients; use detach()");
+  EXPECT_TRUE(view.requires_grad());
+  Tensor part = make({1, 2}).select(0, 0);
+  expect_error([&] { part.detach_(); },
+               "detach_: expected a tensor that is no view, got a view; use detach()");
+  w.detach().detach_();
+  x.detach_();
+  EXPECT_FALSE(x.requires_grad());
+  EXPECT_EQ(numbers(x), Numbers({1, 2}));
 }
 
 // What is written through data() is not seen by a backward, what is written through detach() is.
