@@ -1,4 +1,5 @@
 // Histograms, and operators on the bits, positions and layouts of elements.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -237,6 +238,33 @@ Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mas
 
 // ---- Bits ----
 
+namespace {
+// Splits T, whose bits are U, into m in [1/2, 1) and a power of two by its bits; for zeros,
+// infinities and NaN m is the number itself, and the power 0.
+template <class T, class U>
+void split_numbers(const Tensor& from, Tensor& mantissa, Tensor& exponent) {
+  constexpr int kBits = sizeof(T) == 4 ? 23 : 52;
+  constexpr U kExponents = (U{1} << (8 * sizeof(U) - 1 - kBits)) - 1, kHalf = kExponents / 2 - 1;
+  constexpr T kUp = T(U{1} << kBits);
+  const T* in = from.const_data_ptr<T>();
+  T* m = mantissa.mutable_data_ptr<T>();
+  int32_t* e = exponent.mutable_data_ptr<int32_t>();
+  in_parallel(from.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T x = in[i];
+      const U own = std::bit_cast<U>(x) >> kBits & kExponents;
+      const T normal = own == 0 ? x * kUp : x;
+      const U bits = std::bit_cast<U>(normal);
+      const bool stays = own == kExponents || x == 0;
+      const U half = (bits & ~(kExponents << kBits)) | kHalf << kBits;
+      m[i] = std::bit_cast<T>(stays ? bits : half);
+      const int power = static_cast<int>(bits >> kBits & kExponents) - static_cast<int>(kHalf);
+      e[i] = stays ? 0 : own == 0 ? power - kBits : power;
+    }
+  });
+}
+}  // namespace
+
 std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   LAMELLA_CHECK_TYPE(self.is_floating_point(), "frexp: expected 'self' to be floating point, got ",
                      self.scalar_type());
@@ -244,19 +272,15 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   if (self.is_meta()) {
     return {lamella::empty_like(self), lamella::empty_like(self, whole)};
   }
-  const Tensor given = self.to(kDouble);
+  const bool is_double = self.scalar_type() == kDouble;
+  const Tensor given = self.to(is_double ? kDouble : kFloat);
   const Tensor from = given.is_non_overlapping_and_dense() ? given : given.contiguous();
-  const Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
-  const auto* in = from.const_data_ptr<double>();
-  auto* m = mantissa.mutable_data_ptr<double>();
-  auto* e = exponent.mutable_data_ptr<int32_t>();
-  in_parallel(self.numel(), 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int power = 0;
-      m[i] = std::frexp(in[i], &power);
-      e[i] = std::isfinite(in[i]) ? power : 0;
-    }
-  });
+  Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
+  if (is_double) {
+    split_numbers<double, uint64_t>(from, mantissa, exponent);
+  } else {
+    split_numbers<float, uint32_t>(from, mantissa, exponent);
+  }
   return {mantissa.to(self.scalar_type()), exponent};
 }
 
