@@ -250,16 +250,17 @@ void split_numbers(const Tensor& from, Tensor& mantissa, Tensor& exponent) {
   T* m = mantissa.mutable_data_ptr<T>();
   int32_t* e = exponent.mutable_data_ptr<int32_t>();
   in_parallel(from.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
     for (int64_t i = begin; i < end; ++i) {
       const T x = in[i];
       const U own = std::bit_cast<U>(x) >> kBits & kExponents;
       const T normal = own == 0 ? x * kUp : x;
       const U bits = std::bit_cast<U>(normal);
-      const bool stays = own == kExponents || x == 0;
+      const bool stays = (own == kExponents) | (x == 0);
       const U half = (bits & ~(kExponents << kBits)) | kHalf << kBits;
       m[i] = std::bit_cast<T>(stays ? bits : half);
-      const int power = static_cast<int>(bits >> kBits & kExponents) - static_cast<int>(kHalf);
-      e[i] = stays ? 0 : own == 0 ? power - kBits : power;
+      const U bias = own == 0 ? kHalf + kBits : kHalf;
+      e[i] = static_cast<int32_t>(stays ? U{0} : (bits >> kBits & kExponents) - bias);
     }
   });
 }
