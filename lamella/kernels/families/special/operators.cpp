@@ -329,7 +329,9 @@ double incomplete_gamma(double a, double x, bool upper, double precision) {
   if (std::isinf(x)) return upper ? 0 : 1;
   if (a > kHuge) return gamma_of_huge(a, x, upper);
   if (upper && x <= 1.1 && a < 1 && a * 1.1 < x + 0.5) return upper_small(a, x);
-  if (x <= 1 || x <= a) {
+  // Where Q is not small, 1 - P serves for float32, and the series takes fewer steps.
+  const double reach = precision > 1e-12 ? a + 4 : a;
+  if (x <= 1 || x <= reach) {
     const double p = lower_series(a, x, precision);
     return upper ? 1 - p : p;
   }

@@ -1,9 +1,9 @@
 // Histograms, and operators on the bits, positions and layouts of elements.
-#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "lamella/kernels/families/families.h"
+#include "lamella/kernels/families/special/blocks.h"
 
 namespace aten::native {
 namespace {
@@ -238,34 +238,6 @@ Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mas
 
 // ---- Bits ----
 
-namespace {
-// Splits T, whose bits are U, into m in [1/2, 1) and a power of two by its bits; for zeros,
-// infinities and NaN m is the number itself, and the power 0.
-template <class T, class U>
-void split_numbers(const Tensor& from, Tensor& mantissa, Tensor& exponent) {
-  constexpr int kBits = sizeof(T) == 4 ? 23 : 52;
-  constexpr U kExponents = (U{1} << (8 * sizeof(U) - 1 - kBits)) - 1, kHalf = kExponents / 2 - 1;
-  constexpr T kUp = T(U{1} << kBits);
-  const T* in = from.const_data_ptr<T>();
-  T* m = mantissa.mutable_data_ptr<T>();
-  int32_t* e = exponent.mutable_data_ptr<int32_t>();
-  in_parallel(from.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) {
-      const T x = in[i];
-      const U own = std::bit_cast<U>(x) >> kBits & kExponents;
-      const T normal = own == 0 ? x * kUp : x;
-      const U bits = std::bit_cast<U>(normal);
-      const bool stays = (own == kExponents) | (x == 0);
-      const U half = (bits & ~(kExponents << kBits)) | kHalf << kBits;
-      m[i] = std::bit_cast<T>(stays ? bits : half);
-      const U bias = own == 0 ? kHalf + kBits : kHalf;
-      e[i] = static_cast<int32_t>(stays ? U{0} : (bits >> kBits & kExponents) - bias);
-    }
-  });
-}
-}  // namespace
-
 std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   LAMELLA_CHECK_TYPE(self.is_floating_point(), "frexp: expected 'self' to be floating point, got ",
                      self.scalar_type());
@@ -277,10 +249,17 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   const Tensor given = self.to(is_double ? kDouble : kFloat);
   const Tensor from = given.is_non_overlapping_and_dense() ? given : given.contiguous();
   Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
+  const auto& blocks = lamella::special::blocks();
+  auto* powers = exponent.mutable_data_ptr<int32_t>();
+  auto run = [&](auto* split, const auto* numbers, auto* parts) {
+    in_parallel(from.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      split(numbers + begin, parts + begin, powers + begin, end - begin);
+    });
+  };
   if (is_double) {
-    split_numbers<double, uint64_t>(from, mantissa, exponent);
+    run(blocks.split_doubles, from.const_data_ptr<double>(), mantissa.mutable_data_ptr<double>());
   } else {
-    split_numbers<float, uint32_t>(from, mantissa, exponent);
+    run(blocks.split_floats, from.const_data_ptr<float>(), mantissa.mutable_data_ptr<float>());
   }
   return {mantissa.to(self.scalar_type()), exponent};
 }
