@@ -189,6 +189,11 @@ Ops power(Call& c) {
     }
   }
   if (!is_floating(c.type())) return {};
+  // The operator computes with whole exponents that float32 does not hold in double precision.
+  if (number && c.type() != ElementType::F64 && exponent == std::trunc(exponent) &&
+      static_cast<float>(exponent) != exponent) {
+    return {};
+  }
   return {Pow(x, c.in("exponent"))};
 }
 

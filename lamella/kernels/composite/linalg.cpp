@@ -474,7 +474,12 @@ Tensor pdist(const Tensor& self, double p) {
                 self.scalar_type());
   LAMELLA_CHECK(p >= 0, "pdist: expected 'p' of at least 0, got ", p);
   int64_t n = self.size(0);
-  Tensor pairs = lamella::triu_indices(n, n, 1, self.options().dtype(kLong));
+  const ScalarType dtype = self.scalar_type(), whole = n < (1 << 15) ? kInt : kLong;
+  Tensor pairs = lamella::triu_indices(n, n, 1, self.options().dtype(whole));
+  if (dtype == kFloat || dtype == kDouble) {
+    const Tensor places = pairs.select(0, 1).add(pairs.select(0, 0), n);
+    return lamella::_cdist_forward(self, self, p, 2).flatten().index_select(0, places);
+  }
   Tensor apart =
       self.index_select(0, pairs.select(0, 0)).sub(self.index_select(0, pairs.select(0, 1)));
   return lamella::linalg_vector_norm(apart, p, IntArrayRef(int64_t{-1}));

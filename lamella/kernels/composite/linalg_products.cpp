@@ -67,9 +67,14 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   LAMELLA_CHECK(fits(beta), "addr: expected 'beta' to fit a result of ", type, ", got ", beta);
   LAMELLA_CHECK(fits(alpha), "addr: expected 'alpha' to fit a result of ", type, ", got ", alpha);
   // With beta 0, self is ignored, even NaN.
-  Tensor product = lamella::outer(vec1, vec2).to(type).mul(alpha);
-  if (beta.equal(0) || beta.equal(false)) return product;
-  return self.to(type).mul(beta).add(product);
+  const bool has_self = !(beta.equal(0) || beta.equal(false));
+  const Tensor column = vec1.unsqueeze(1).to(type), row = vec2.to(type);
+  if (has_self && type != kBool) {
+    return lamella::addcmul(beta.equal(1) ? self.to(type) : self.to(type).mul(beta), column, row,
+                            alpha);
+  }
+  Tensor product = column.mul(row).mul(alpha);
+  return has_self ? self.to(type).mul(beta).add(product) : product;
 }
 
 // ---- Several matrices ----

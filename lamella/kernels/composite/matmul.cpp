@@ -159,7 +159,17 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b.push_back(n);
     shape.push_back(m * n);
   }
-  return self.reshape(a).mul(other.reshape(b)).reshape(shape);
+  Tensor left = self.reshape(a), right = other.reshape(b);
+  // A short last dimension is made part of the one before it.
+  constexpr int64_t kShortLine = 64;
+  const int64_t lines = rank == 0 ? 1 : a[a.size() - 2], length = rank == 0 ? 1 : b[b.size() - 1];
+  if (lines > 1 && length > 1 && length < kShortLine) {
+    a.back() = length;
+    b[b.size() - 2] = lines;
+    left = left.expand(a).flatten(-2);
+    right = right.expand(b).flatten(-2);
+  }
+  return left.mul(right).reshape(shape);
 }
 
 }  // namespace lamella::native

@@ -135,7 +135,7 @@ static bool has_whole_exponent(const Tensor& self, const Tensor& other) {
 }
 static Tensor power_of_two(const Tensor& self, const Tensor& other) {
   if (!has_whole_exponent(self, other)) return lamella::pow(2.0, other);
-  return lamella::pow(2.0, other.to(self.scalar_type() == kDouble ? kDouble : kFloat));
+  return lamella::exp2(other.to(self.scalar_type() == kDouble ? kDouble : kFloat));
 }
 Tensor ldexp(const Tensor& self, const Tensor& other) {
   Tensor result = lamella::mul(self, power_of_two(self, other));

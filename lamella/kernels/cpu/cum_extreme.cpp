@@ -55,11 +55,12 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
         if (inner == 1) {
           // Most blocks of a long line have no new extreme.
           for (; i + kBlock <= size; i += kBlock) {
-            bool any = false;
+            uint32_t any = 0;
             for (int64_t l = 0; l < kBlock; ++l) {
-              any |= takes_over<kLargest>(static_cast<C>(from[at + i + l]), static_cast<C>(best));
+              const auto x = static_cast<C>(from[at + i + l]);
+              any |= takes_over<kLargest>(x, static_cast<C>(best)) ? 1u : 0u;
             }
-            for (int64_t l = i; any && l < i + kBlock; ++l) {
+            for (int64_t l = i; any != 0 && l < i + kBlock; ++l) {
               if (takes_over<kLargest>(static_cast<C>(from[at + l]), static_cast<C>(best))) {
                 best = from[at + l];
                 where = l;
@@ -67,7 +68,7 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
               values[at + l] = best;
               indices[at + l] = where;
             }
-            if (any) continue;
+            if (any != 0) continue;
             for (int64_t l = 0; l < kBlock; ++l) values[at + i + l] = best;
             for (int64_t l = 0; l < kBlock; ++l) indices[at + i + l] = where;
           }

@@ -133,71 +133,77 @@ bool order_short(const Line& line, int64_t k, const OrderedLine& out, OrderScrat
 
 // ---- Long lines ----
 
-// Counting sort for keys of few bits: each element goes directly to its place, after those with
-// lesser keys and after equal ones that come before it. Integers with equal keys are identical, so
-// they are written bucket by bucket.
+// Counting sort for keys of few bits: the position of each element goes directly to its place,
+// after those with lesser keys and after equal ones that come before it. Elements with equal keys
+// are identical, except for zeros and NaN, so they are written bucket by bucket.
 constexpr int kMaxSmallBits = 11, kMaxCountingBits = 16;
 template <class K>
 void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out,
                        OrderScratch& scratch) {
+  const KeyKind kind = line.kind;
   // With few counters, four parts of the line are counted separately, because consecutive
   // increments of one counter would wait for each other: next[bucket * parts + part].
-  constexpr int64_t kParts = 4, kKeys = kBlock / kParts;
+  constexpr int64_t kParts = 4;
   const int64_t parts = packing.bits <= kMaxSmallBits ? kParts : 1;
-  const size_t counters = (size_t{1} << packing.bits) * static_cast<size_t>(parts);
+  const auto buckets = size_t{1} << packing.bits, counters = buckets * static_cast<size_t>(parts);
   auto* next = reinterpret_cast<uint32_t*>(scratch.second(static_cast<int64_t>(counters + 1) / 2));
+  auto* numbers = reinterpret_cast<uint16_t*>(scratch.first(line.n / 4 + 1));
   std::fill(next, next + counters, 0);
-  const int64_t size = (line.n + parts - 1) / parts;
+  for_each_block<K>(line, 0, line.n, [&](const K* keys, int64_t count, int64_t at) {
+    for (int64_t i = 0; i < count; ++i) {
+      numbers[at + i] = static_cast<uint16_t>((keys[i] - packing.least) >> packing.right);
+    }
+    return true;
+  });
+  const int64_t size = line.n / parts;
   auto each = [&](auto&& f) {
-    K keys[kParts][kKeys];
-    for (int64_t at = 0; at < size; at += kKeys) {
-      int64_t count[kParts], least = parts == kParts ? kKeys : 0;
-      for (int64_t p = 0; p < parts; ++p) {
-        int64_t end = std::min(line.n, (p + 1) * size);
-        count[p] = std::clamp<int64_t>(end - p * size - at, 0, kKeys);
-        least = std::min(least, count[p]);
-        if (count[p] > 0) {
-          key_loops<K>().read(line.kind, line.element(p * size + at), line.stride, count[p],
-                              keys[p]);
-        }
-      }
-      auto one = [&](int64_t p, int64_t i) __attribute__((always_inline)) {
-        auto bucket = static_cast<size_t>((keys[p][i] - packing.least) >> packing.right);
-        f(next[bucket * static_cast<size_t>(parts) + static_cast<size_t>(p)], p * size + at + i);
-      };
-      for (int64_t i = 0; i < least; ++i) one(0, i), one(1, i), one(2, i), one(3, i);
-      for (int64_t p = 0; p < parts; ++p) {
-        for (int64_t i = least; i < count[p]; ++i) one(p, i);
+    auto one = [&](int64_t part, int64_t i) __attribute__((always_inline)) {
+      const auto bucket = static_cast<size_t>(numbers[i]);
+      f(next[bucket * static_cast<size_t>(parts) + static_cast<size_t>(part)], i);
+    };
+    for (int64_t at = 0; at < size; at += kBlock) {
+      const int64_t end = std::min(size, at + kBlock);
+      for (int64_t i = at; i < end; ++i) {
+        one(0, i);
+        for (int64_t p = 1; p < parts; ++p) one(p, p * size + i);
       }
       count_steps(kBlock);
     }
+    for (int64_t i = parts * size; i < line.n; ++i) one(parts - 1, i);
   };
   each([](uint32_t& counter, int64_t) { ++counter; });
-  const KeyKind kind = line.kind;
+  uint32_t sum = 0;
+  for (size_t i = 0; i < counters; ++i) sum += std::exchange(next[i], sum);
+  int64_t* indices = out.indices;
+  if (out.index_stride == 1) {
+    each([&](uint32_t& place, int64_t index) { indices[place++] = index; });
+  } else {
+    each([&](uint32_t& place, int64_t index) { indices[place++ * out.index_stride] = index; });
+  }
   auto run = [&]<class U>(U) {
+    constexpr auto kSign = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
     auto* values = out.values;
-    uint32_t sum = 0;
-    for (size_t i = 0; i < counters; ++i) {
-      uint32_t count = std::exchange(next[i], sum);
-      sum += count;
-      if (kind.is_float) continue;
-      auto key = static_cast<U>((static_cast<K>(i / static_cast<size_t>(parts)) << packing.right) +
-                                packing.least);
+    int64_t place = 0;
+    for (size_t bucket = 0; bucket < buckets; ++bucket) {
+      // Each counter has arrived at the first place of the next one.
+      const int64_t end = next[(bucket + 1) * static_cast<size_t>(parts) - 1];
+      auto key = static_cast<U>((static_cast<K>(bucket) << packing.right) + packing.least);
       auto value = static_cast<U>(key ^ static_cast<U>(kind.flip));
-      for (; count > 0; --count, values += out.value_stride) *reinterpret_cast<U*>(values) = value;
+      bool is_one_value = true;
+      if (kind.is_float) {
+        key ^= static_cast<U>(kind.invert);
+        value = static_cast<U>(key & kSign ? key ^ kSign : ~key);
+        is_one_value = key != kSign && key != static_cast<U>(~U(0));
+      }
+      for (; place < end; ++place, values += out.value_stride) {
+        if (!is_one_value) {
+          value = *reinterpret_cast<const U*>(line.element(indices[place * out.index_stride]));
+        }
+        *reinterpret_cast<U*>(values) = value;
+      }
     }
-    int64_t* indices = out.indices;
-    if (!kind.is_float && out.index_stride == 1) {
-      return each([&](uint32_t& place, int64_t index) { indices[place++] = index; });
-    }
-    each([&](uint32_t& counter, int64_t index) {
-      int64_t place = counter++;
-      indices[place * out.index_stride] = index;
-      *reinterpret_cast<U*>(out.values + place * out.value_stride) =
-          *reinterpret_cast<const U*>(line.element(index));
-    });
   };
-  visit_bytes(line.kind.bytes, [&](auto tag) {
+  visit_bytes(kind.bytes, [&](auto tag) {
     using U = type_of<decltype(tag)>;
     if constexpr (std::is_integral_v<U>) run(U{});
   });

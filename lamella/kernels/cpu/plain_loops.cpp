@@ -128,32 +128,11 @@ struct Lcm {
   }
 };
 
-// Parameters: 10 to the number of decimals, and whether to divide by it.
-template <class T>
-struct RoundDecimals {
-  T power, negative;
-  explicit RoundDecimals(const void* p) : power(param<T>(p, 0)), negative(param<T>(p, 1)) {}
-  T operator()(T a) const {
-    return negative != 0 ? std::nearbyint(a / power) * power : std::nearbyint(a * power) / power;
-  }
-};
-
 template <class T>
 struct Replace {  // returns its parameter for every element
   T value;
   explicit Replace(const void* p) : value(param<T>(p, 0)) {}
   T operator()(T) const { return value; }
-};
-template <class T>
-struct Angle {
-  explicit Angle(const void*) {}
-  auto operator()(T a) const {
-    if constexpr (is_complex_type_v<T>) {
-      return std::atan2(a.imag(), a.real());
-    } else {
-      return v_is_nan(a) ? a : a < 0 ? T(3.14159265358979323846) : T(0);
-    }
-  }
 };
 template <class T>
 struct Polar {
@@ -205,9 +184,7 @@ const LoopFn pow_others[kLoopTypes] = {&plain_loop<IntPow<uint8_t>, uint8_t, 2>,
 LAMELLA_PLAIN2(heaviside, Heaviside, WideRealBoolTypes);
 LAMELLA_PLAIN2(gcd, Gcd, WideIntTypes);
 LAMELLA_PLAIN2(lcm, Lcm, WideIntTypes);
-LAMELLA_POINTWISE(round_decimals, plain_table<RoundDecimals, 1>("round", 2, FloatTypes()));
 LAMELLA_POINTWISE(replace, plain_table<Replace, 1>("clamp", 1, WideRealTypes()));
-LAMELLA_PLAIN1(angle, Angle, FloatComplexTypes);
 LAMELLA_PLAIN2(polar, Polar, FloatTypes);
 
 }  // namespace lamella::native

@@ -140,6 +140,12 @@ Power power_of(ScalarType type, const Scalar& exponent) {
   if (e == -1) return Power::kInverse;
   return e == -2 ? Power::kInverseSquare : Power::kGeneral;
 }
+// Whether a whole exponent is too long for float32's mantissa; rounded, it could be even for odd.
+bool needs_double(ScalarType type, const Scalar& exponent) {
+  if (type == kDouble || !is_floating_point(type) || exponent.isComplex()) return false;
+  const double e = exponent.toDouble();
+  return e == std::trunc(e) && std::abs(e) < 0x1p63 && static_cast<float>(e) != e;
+}
 }  // namespace
 
 LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent) {
@@ -169,6 +175,10 @@ LAMELLA_META_OF2(pow, Tensor_Scalar)(const Tensor& self, const Scalar& exponent)
 LAMELLA_IMPL_OF(pow_Tensor_Scalar_cpu)
 (const Tensor& self, const Scalar& exponent, const Tensor& out) {
   DeviceType device = device_type();
+  if (needs_double(common_dtype(), exponent)) {
+    out.copy_(lamella::pow(self.to(kDouble), exponent));
+    return;
+  }
   switch (power_of(common_dtype(), exponent)) {
     case Power::kGeneral:
       return native::pointwise_loop<"pow">(device, *this, nullptr);

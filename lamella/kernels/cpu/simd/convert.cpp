@@ -122,6 +122,11 @@ void convert_run(const void* src, void* dst, int64_t n) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To> &&
                        !std::is_same_v<To, bool> && sizeof(To) <= 2) {
     convert_cut(static_cast<const From*>(src), static_cast<To*>(dst), n);
+  } else if constexpr (std::is_same_v<From, bool> && std::is_arithmetic_v<To>) {
+    auto* a = static_cast<const uint8_t*>(src);
+    auto* out = static_cast<To*>(dst);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(static_cast<int8_t>(a[i] != 0));
   } else {
     auto* a = static_cast<const Stored<From>*>(src);
     auto* out = static_cast<To*>(dst);

@@ -213,21 +213,29 @@ bool store_sorted_as(const SortedPairs& pairs, const KeyKind& kind, void* values
   const auto least = static_cast<U>(pairs.least), flip = static_cast<U>(kind.flip),
              invert = static_cast<U>(kind.invert);
   const int right = pairs.right;
-  const uint64_t* words = pairs.words;
-  auto* out = static_cast<U*>(values);
-  U special = 0;
+  constexpr int64_t kBlock = 256;
+  U keys[kBlock], special = 0;
+  // Words and indices may be the same memory, so the keys are taken first.
+  for (int64_t at = 0; at < pairs.n; at += kBlock) {
+    const int64_t count = pairs.n - at < kBlock ? pairs.n - at : kBlock;
+    const uint64_t* words = pairs.words + at;
+    auto* out = static_cast<U*>(values) + at;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < pairs.n; ++i) {
-    const uint64_t word = words[i];
-    auto key = static_cast<U>((static_cast<U>(word >> 32) << right) + least);
-    if constexpr (is_float) {
-      key ^= invert;
-      special |= key == kSign || key == static_cast<U>(~U(0)) ? U(1) : U(0);
-      out[i] = key & kSign ? key ^ kSign : ~key;
-    } else {
-      out[i] = key ^ flip;
+    for (int64_t i = 0; i < count; ++i) keys[i] = static_cast<U>(words[i] >> 32);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      indices[at + i] = static_cast<int64_t>(words[i] & 0xffffffffu);
     }
-    indices[i] = static_cast<int64_t>(word & 0xffffffffu);
+    for (int64_t i = 0; i < count; ++i) {
+      auto key = static_cast<U>((keys[i] << right) + least);
+      if constexpr (is_float) {
+        key ^= invert;
+        special |= (key == kSign) | (key == static_cast<U>(~U(0))) ? U(1) : U(0);
+        out[i] = key & kSign ? key ^ kSign : ~key;
+      } else {
+        out[i] = key ^ flip;
+      }
+    }
   }
   return special != 0;
 }

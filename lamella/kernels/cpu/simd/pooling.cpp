@@ -75,6 +75,8 @@ const T* strided(const T* x, int64_t step, int64_t n, T (&room)[kBlock]) {
   if (step == 1) return x;
   if (step == 2) {
     for (int64_t j = 0; j < n; ++j) room[j] = x[2 * j];
+  } else if (step == 3) {
+    for (int64_t j = 0; j < n; ++j) room[j] = x[3 * j];
   } else {
     for (int64_t j = 0; j < n; ++j) room[j] = x[step * j];
   }

@@ -11,6 +11,15 @@ template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<T>;
 inline float root(float x) { return __builtin_sqrtf(x); }
 inline double root(double x) { return __builtin_sqrt(x); }
+inline double size_of(const complex<double>& z) { return lamella::abs(z); }
+// The squares of float32 are exact in double precision, and do not overflow.
+inline float size_of(const complex<float>& z) {
+  const double x = z.real(), y = z.imag();
+  const auto size = static_cast<float>(__builtin_sqrt(x * x + y * y));
+  const bool is_infinite = (__builtin_fabs(x) == __builtin_huge_val()) |
+                           (__builtin_fabs(y) == __builtin_huge_val());
+  return is_infinite ? __builtin_huge_valf() : size;
+}
 
 template <class T>
 struct Neg {
@@ -28,7 +37,7 @@ struct Abs {
   explicit Abs(const void*) {}
   auto operator()(T a) const {
     if constexpr (is_complex_type_v<T>) {
-      return lamella::abs(a);
+      return size_of(a);
     } else if constexpr (std::is_same_v<T, float>) {
       return __builtin_fabsf(a);
     } else if constexpr (std::is_same_v<T, double>) {
@@ -43,7 +52,7 @@ struct Sign {
   explicit Sign(const void*) {}
   T operator()(T a) const {
     if constexpr (is_complex_type_v<T>) {
-      auto size = lamella::abs(a);
+      auto size = size_of(a);
       return size == 0 ? T(0) : T(a.real() / size, a.imag() / size);
     } else if constexpr (std::is_same_v<T, bool>) {
       return a;
@@ -75,6 +84,16 @@ LAMELLA_ROUNDING(Floor, floor)
 LAMELLA_ROUNDING(Trunc, trunc)
 LAMELLA_ROUNDING(Round, rint)
 LAMELLA_OP1(Frac, a - Trunc<T>(nullptr)(a))
+// Parameters: 10 to the number of decimals, and whether to divide by it.
+template <class T>
+struct RoundDecimals {
+  T power, negative;
+  explicit RoundDecimals(const void* p) : power(param<T>(p, 0)), negative(param<T>(p, 1)) {}
+  T operator()(T a) const {
+    const Round<T> round(nullptr);
+    return negative != 0 ? round(a / power) * power : round(a * power) / power;
+  }
+};
 
 // Classification by the bits of the exponent, independent of the compiler's assumptions about NaN.
 template <class T>
@@ -243,6 +262,7 @@ LAMELLA_PLAIN1(floor, Floor, RoundTypes);
 LAMELLA_PLAIN1(trunc, Trunc, RoundTypes);
 LAMELLA_PLAIN1(round, Round, RoundTypes);
 LAMELLA_PLAIN1(frac, Frac, FloatTypes);
+LAMELLA_POINTWISE(round_decimals, plain_table<RoundDecimals, 1>("round", 2, FloatTypes()));
 LAMELLA_PLAIN1(isnan, IsNan, ClassTypes);
 LAMELLA_PLAIN1(isinf, IsInf, ClassTypes);
 LAMELLA_PLAIN1(isfinite, IsFinite, ClassTypes);

@@ -11,15 +11,18 @@ namespace lamella::special {
 namespace AVX2 {
 void set_functions(Blocks* blocks);
 void set_polynomials(Blocks* blocks);
+void set_splits(Blocks* blocks);
 }  // namespace AVX2
 namespace AVX512 {
 void set_functions(Blocks* blocks);
 void set_polynomials(Blocks* blocks);
+void set_splits(Blocks* blocks);
 }  // namespace AVX512
 #endif
 namespace DEFAULT {
 void set_functions(Blocks* blocks);
 void set_polynomials(Blocks* blocks);
+void set_splits(Blocks* blocks);
 }  // namespace DEFAULT
 
 namespace {
@@ -30,6 +33,7 @@ void set_functions(Blocks* blocks) {
 void set_polynomials(Blocks* blocks) {
   LAMELLA_RETURN_BY_CAPABILITY("special", set_polynomials(blocks));
 }
+void set_splits(Blocks* blocks) { LAMELLA_RETURN_BY_CAPABILITY("special", set_splits(blocks)); }
 
 Blocks made;
 fork::Once once;
@@ -40,6 +44,7 @@ const Blocks& blocks() {
   once([] {
     set_functions(&made);
     set_polynomials(&made);
+    set_splits(&made);
   });
   return made;
 }

@@ -1,4 +1,4 @@
-// Special functions over blocks of doubles, compiled for each CPU capability.
+// Special functions over blocks of numbers, compiled for each CPU capability.
 #pragma once
 #include <cstdint>
 
@@ -25,6 +25,9 @@ struct Blocks {
   // These compute the polynomial of one degree, which is at least 0, for all elements.
   void (*polynomial[static_cast<int>(Family::kCount)])(const double* from, int64_t degree,
                                                        double* to, int64_t count);
+  // Mantissas and exponents as std::frexp() gives them.
+  void (*split_floats)(const float* from, float* mantissa, int32_t* exponent, int64_t count);
+  void (*split_doubles)(const double* from, double* mantissa, int32_t* exponent, int64_t count);
 };
 const Blocks& blocks();
 

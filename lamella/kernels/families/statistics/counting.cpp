@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "lamella/kernels/families/families.h"
+#include "lamella/kernels/families/special/blocks.h"
 
 namespace aten::native {
 namespace {
@@ -244,19 +245,22 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   if (self.is_meta()) {
     return {lamella::empty_like(self), lamella::empty_like(self, whole)};
   }
-  const Tensor given = self.to(kDouble);
+  const bool is_double = self.scalar_type() == kDouble;
+  const Tensor given = self.to(is_double ? kDouble : kFloat);
   const Tensor from = given.is_non_overlapping_and_dense() ? given : given.contiguous();
-  const Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
-  const auto* in = from.const_data_ptr<double>();
-  auto* m = mantissa.mutable_data_ptr<double>();
-  auto* e = exponent.mutable_data_ptr<int32_t>();
-  in_parallel(self.numel(), 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int power = 0;
-      m[i] = std::frexp(in[i], &power);
-      e[i] = std::isfinite(in[i]) ? power : 0;
-    }
-  });
+  Tensor mantissa = lamella::empty_like(from), exponent = lamella::empty_like(from, whole);
+  const auto& blocks = lamella::special::blocks();
+  auto* powers = exponent.mutable_data_ptr<int32_t>();
+  auto run = [&](auto* split, const auto* numbers, auto* parts) {
+    in_parallel(from.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
+      split(numbers + begin, parts + begin, powers + begin, end - begin);
+    });
+  };
+  if (is_double) {
+    run(blocks.split_doubles, from.const_data_ptr<double>(), mantissa.mutable_data_ptr<double>());
+  } else {
+    run(blocks.split_floats, from.const_data_ptr<float>(), mantissa.mutable_data_ptr<float>());
+  }
   return {mantissa.to(self.scalar_type()), exponent};
 }
 
