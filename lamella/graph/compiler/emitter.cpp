@@ -221,7 +221,13 @@ std::optional<Place> Emitter::place_of(const Instruction* i) const {
   return all.empty() ? std::nullopt : std::optional(all[0]);
 }
 
-llvm::Value* Emitter::pointer(const Place& place) {
+llvm::Value* Emitter::pointer(const Place& wanted) {
+  Place place = wanted;
+  if (body->slots != nullptr) {
+    auto found = std::ranges::find(*body->slots, wanted);
+    place = {Place::Buffer, found - body->slots->begin(), nullptr};
+    if (found == body->slots->end()) body->slots->push_back(wanted);
+  }
   if (place.kind == Place::Constant) return place.data;
   if (place.kind == Place::Stack && body == main_body) {
     return stack_arrays_[static_cast<size_t>(place.at)].memory;
@@ -303,7 +309,7 @@ bool Emitter::is_padded(const Place& place, ElementType type, const Lane& at,
       at.lanes == nullptr && at.stride == 1 ? llvm::dyn_cast<llvm::ConstantInt>(at.base) : nullptr;
   auto* counts = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
   if (place.kind != Place::Stack || first == nullptr || counts == nullptr) return false;
-  int64_t bytes = stack_arrays_[static_cast<size_t>(place.at)].bytes, each = element_bytes(type);
+  int64_t bytes = stack_array_bytes(place), each = element_bytes(type);
   int64_t begin = first->getSExtValue();
   if (begin < 0 || (begin + lanes) * each > std::max<int64_t>(64, (bytes + 63) / 64 * 64)) {
     return false;
