@@ -216,8 +216,8 @@ void Recorder::note_made(const TensorBase& tensor) {
 void Recorder::release_unreadable() {
   // A search takes time by the number of tensors, so there are fewer of them in a long trace.
   constexpr size_t kLeastBytes = size_t{4} << 20, kLeastBytesOfTensor = 1024;
-  if (fresh_bytes_ < std::max({kLeastBytes, readable_bytes_ / 4,
-                               kLeastBytesOfTensor * tensors_.size()})) {
+  if (fresh_bytes_ <
+      std::max({kLeastBytes, readable_bytes_ / 4, kLeastBytesOfTensor * tensors_.size()})) {
     return;
   }
   fresh_bytes_ = readable_bytes_ = 0;
