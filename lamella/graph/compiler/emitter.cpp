@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/global_data.h"
 
 namespace lamella::hlo::compiler {
 
@@ -221,7 +222,13 @@ std::optional<Place> Emitter::place_of(const Instruction* i) const {
   return all.empty() ? std::nullopt : std::optional(all[0]);
 }
 
-llvm::Value* Emitter::pointer(const Place& place) {
+llvm::Value* Emitter::pointer(const Place& wanted) {
+  Place place = wanted;
+  if (body->slots != nullptr) {
+    auto found = std::ranges::find(*body->slots, wanted);
+    place = {Place::Buffer, found - body->slots->begin(), nullptr};
+    if (found == body->slots->end()) body->slots->push_back(wanted);
+  }
   if (place.kind == Place::Constant) return place.data;
   if (place.kind == Place::Stack && body == main_body) {
     return stack_arrays_[static_cast<size_t>(place.at)].memory;
@@ -303,7 +310,7 @@ bool Emitter::is_padded(const Place& place, ElementType type, const Lane& at,
       at.lanes == nullptr && at.stride == 1 ? llvm::dyn_cast<llvm::ConstantInt>(at.base) : nullptr;
   auto* counts = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
   if (place.kind != Place::Stack || first == nullptr || counts == nullptr) return false;
-  int64_t bytes = stack_arrays_[static_cast<size_t>(place.at)].bytes, each = element_bytes(type);
+  int64_t bytes = stack_array_bytes(place), each = element_bytes(type);
   int64_t begin = first->getSExtValue();
   if (begin < 0 || (begin + lanes) * each > std::max<int64_t>(64, (bytes + 63) / 64 * 64)) {
     return false;
@@ -463,11 +470,8 @@ void Emitter::place_constant(const Instruction* i) {
 
 llvm::Value* Emitter::shared_constant(llvm::Constant* constant) {
   llvm::Value*& known = shared_constants_[constant];
-  if (known != nullptr) return known;
-  auto* global = new llvm::GlobalVariable(module, constant->getType(), true,
-                                          llvm::GlobalValue::PrivateLinkage, constant);
-  global->setAlignment(llvm::Align(64));
-  return known = global;
+  if (known == nullptr) known = global_data(module, constant);
+  return known;
 }
 
 // ---- Values ----

@@ -79,6 +79,10 @@ struct Body {
   llvm::Function* function = nullptr;
   llvm::Value* buffers = nullptr;  // the table of arrays
   std::map<std::pair<int, int64_t>, llvm::Value*> pointers;
+  // If not null, the table has these places, in their order, instead of the region's arrays. Other
+  // places are added to them when they are first used.
+  std::vector<Place>* slots = nullptr;
+  int inline_functions = 0;  // how many functions of vectors it has as inline instructions
 };
 
 class Emitter {
@@ -202,6 +206,9 @@ class Emitter {
   Body* main_body = nullptr;  // of the region's function, which has the stack arrays
   // An array on the stack, or Place::None if the stack arrays would become too large.
   Place stack_array(int64_t bytes);
+  int64_t stack_array_bytes(const Place& place) const {
+    return stack_arrays_[static_cast<size_t>(place.at)].bytes;
+  }
   // Reserves bytes of temporary memory for the whole function; returns their offset.
   std::function<int64_t(int64_t)> take_memory;
   const int vector_bytes;
@@ -259,7 +266,6 @@ class Emitter {
     llvm::AllocaInst* memory;
     int64_t slot = -1;  // offset in temporary memory where other functions find its address
   };
-  int inline_functions_ = 0;
   std::vector<StackArray> stack_arrays_;
   int64_t stack_bytes_ = 0;
 

@@ -31,6 +31,7 @@ void Frame::give_back(const std::vector<Place>& places) {
 }
 
 void Frame::return_if(llvm::Value* failed) {
+  may_fail = true;
   auto* leave = llvm::BasicBlock::Create(e.context, "leave", e.body->function);
   auto* go_on = llvm::BasicBlock::Create(e.context, "on", e.body->function);
   e.b.CreateCondBr(e.b.CreateICmpNE(failed, e.b.getInt32(0)), leave, go_on);

@@ -26,6 +26,7 @@ struct Frame {
 
   Emitter e;
   MemoryPlan memory;
+  bool may_fail = false;     // true if a return_if() was emitted
   int64_t first_output = 0;  // number of the first buffer that is not an input
 };
 

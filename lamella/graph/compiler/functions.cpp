@@ -44,12 +44,12 @@ llvm::Value* Emitter::instructions_of(const char* name, llvm::ArrayRef<llvm::Val
   // all through the function; so programs of many steps call the kernels.
   constexpr int kMaxInline = 32, kMaxInlineInLongLoops = 192;
   int most = is_short_loop ? kMaxInline : kMaxInlineInLongLoops;
-  if (!on_device && (vector_bytes < 32 || inline_functions_ >= most)) return nullptr;
+  if (!on_device && (vector_bytes < 32 || body->inline_functions >= most)) return nullptr;
   Emission emission(*this);
   llvm::Value* result = x[0]->getType()->getScalarType()->isFloatTy()
                             ? function_of_vectors<float>(name, x)
                             : function_of_vectors<double>(name, x);
-  inline_functions_ += result != nullptr ? 1 : 0;
+  body->inline_functions += result != nullptr ? 1 : 0;
   if (emission.rare == nullptr) return result;
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* far = llvm::BasicBlock::Create(context, "far", before->getParent());

@@ -20,10 +20,11 @@ class LlvmCompiler final : public MachineCompiler {
     set_target(module);
     CodeImage image;
     std::vector<std::string> names;
+    SharedUnits units;
     int vector_bytes = vector_functions(code_capability()).bytes;
     for (const Region* region : regions) {
       names.push_back(str("region_", names.size()));
-      image.regions.push_back(emit_region(module, names.back(), *region, vector_bytes));
+      image.regions.push_back(emit_region(module, names.back(), *region, vector_bytes, &units));
     }
     make_code(module, names, &image);
     return image;

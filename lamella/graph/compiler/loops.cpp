@@ -13,9 +13,6 @@
 namespace lamella::hlo::compiler {
 namespace {
 
-// Results of this size or more would leave the caches before they are read.
-constexpr int64_t kLargeBytes = int64_t{8} << 20;
-
 // Loops of fewer elements may call functions that longer ones have inline.
 constexpr int64_t kShortLoop = 4096;
 // The least weight of a loop that calls a function such as exp.

@@ -4,6 +4,7 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/frame.h"
@@ -15,7 +16,8 @@ namespace {
 
 class Program {
  public:
-  Program(llvm::Module& module, int vector_bytes) : frame_(module, vector_bytes) {}
+  Program(llvm::Module& module, int vector_bytes, SharedUnits* units)
+      : frame_(module, vector_bytes), shared_units_(*units) {}
 
   MachineCode emit(const std::string& name, const Region& region) {
     MachineCode code;
@@ -186,9 +188,68 @@ class Program {
     note(unit);
     ++depth_;
     e_.begin_scope();
-    emit_kind(plan, unit);
+    if (!emit_shared(plan, unit)) emit_kind(plan, unit);
     e_.end_scope();
     --depth_;
+  }
+  // Emits a call of the function of the unit's form; false if the unit is to be emitted in place.
+  // See Note [Shared units].
+  bool emit_shared(UnitPlan& plan, Unit& unit) {
+    // Inside of loops, and where arrays on the stack may become registers, calls cost more.
+    constexpr int kMinUnits = 3, kMinShortUnits = 16;
+    std::optional<UnitForm> form = plan.form_of(unit);
+    const bool is_repeated = depth_ > 1;
+    if (!form || (form->on_stack && is_repeated)) return false;
+    SharedUnit& shared = shared_units_[form->key];
+    const int least = form->on_stack || is_repeated ? kMinShortUnits : kMinUnits;
+    if (++shared.count < least) return false;
+    if (shared.function == nullptr) {
+      make_shared(plan, unit, form->places, &shared);
+    } else if (!shared.own_places.empty() && shared.made_by != this) {
+      return false;
+    }
+    std::vector<Place>& places = form->places;
+    places.insert(places.end(), shared.own_places.begin(), shared.own_places.end());
+    auto* type = llvm::ArrayType::get(e_.b.getPtrTy(), std::max(places.size(), call_slots_));
+    if (call_table_ == nullptr) {
+      call_table_ = llvm::cast<llvm::AllocaInst>(e_.variable(type));
+    } else {
+      call_table_->setAllocatedType(type);
+    }
+    call_slots_ = type->getNumElements();
+    for (size_t n = 0; n < places.size(); ++n) {
+      e_.b.CreateStore(e_.pointer(places[n]),
+                       e_.b.CreateConstInBoundsGEP1_64(e_.b.getPtrTy(), call_table_, n));
+    }
+    llvm::Value* failed = e_.b.CreateCall(shared.function, {call_table_});
+    if (shared.may_fail) frame_.return_if(failed);
+    return true;
+  }
+  void make_shared(UnitPlan& plan, Unit& unit, const std::vector<Place>& places,
+                   SharedUnit* shared) {
+    std::vector<Place> slots = places;
+    Body body, *before = e_.body;
+    llvm::BasicBlock* here = e_.b.GetInsertBlock();
+    auto* type = llvm::FunctionType::get(e_.b.getInt32Ty(), {e_.b.getPtrTy()}, false);
+    body.function =
+        llvm::Function::Create(type, llvm::Function::InternalLinkage, "unit", e_.module);
+    body.buffers = body.function->getArg(0);
+    body.slots = &slots;
+    e_.body = &body;
+    auto* entry = llvm::BasicBlock::Create(e_.context, "entry", body.function);
+    auto* begin = llvm::BasicBlock::Create(e_.context, "begin", body.function);
+    llvm::BranchInst::Create(begin, entry);
+    e_.b.SetInsertPoint(begin);
+    const bool may_fail_before = std::exchange(frame_.may_fail, false);
+    emit_kind(plan, unit);
+    e_.b.CreateRet(e_.b.getInt32(0));
+    e_.body = before;
+    e_.b.SetInsertPoint(here);
+    shared->function = body.function;
+    shared->may_fail = std::exchange(frame_.may_fail, may_fail_before);
+    shared->own_places.assign(slots.begin() + static_cast<std::ptrdiff_t>(places.size()),
+                              slots.end());
+    shared->made_by = this;
   }
   // Describes the unit for explanations of the compiled program.
   void note(const Unit& unit) {
@@ -401,6 +462,9 @@ class Program {
 
   Frame frame_;
   Emitter& e_ = frame_.e;
+  SharedUnits& shared_units_;
+  llvm::AllocaInst* call_table_ = nullptr;  // of the addresses for calls of shared units
+  uint64_t call_slots_ = 0;
   int depth_ = 0;
   llvm::BasicBlock* long_from_ = nullptr;  // the block after the last check of end_long_block()
   std::vector<std::pair<int64_t, int64_t>> shared_;
@@ -411,8 +475,8 @@ class Program {
 }  // namespace
 
 MachineCode emit_region(llvm::Module& module, const std::string& name, const Region& region,
-                        int vector_bytes) {
-  return Program(module, vector_bytes).emit(name, region);
+                        int vector_bytes, SharedUnits* units) {
+  return Program(module, vector_bytes, units).emit(name, region);
 }
 
 }  // namespace lamella::hlo::compiler

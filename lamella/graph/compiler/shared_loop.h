@@ -22,6 +22,8 @@ class SharedLoop {
         llvm::Function::Create(type, llvm::Function::InternalLinkage, "loops", e.module);
     body_.function->addFnAttr(llvm::Attribute::NoUnwind);
     body_.buffers = body_.function->getArg(0);
+    body_.slots = before_->slots;
+    body_.inline_functions = before_->inline_functions;
     e.body = &body_;
     auto* entry = llvm::BasicBlock::Create(e.context, "entry", body_.function);
     auto* start = llvm::BasicBlock::Create(e.context, "begin", body_.function);
@@ -34,6 +36,7 @@ class SharedLoop {
   void end(Emitter& e, int64_t count, int64_t grain) {
     e.b.CreateRetVoid();
     e.body = before_;
+    before_->inline_functions = body_.inline_functions;
     e.b.SetInsertPoint(here_);
     llvm::Type *pointer = e.b.getPtrTy(), *number = e.b.getInt64Ty();
     llvm::FunctionCallee parallel =

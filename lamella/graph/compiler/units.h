@@ -53,6 +53,14 @@ struct Unit {
   int size = 0;                // of its members
 };
 
+// What the code of a unit depends on, apart from the addresses of arrays: units of equal keys have
+// the same code, with these places in this order.
+struct UnitForm {
+  std::string key;
+  std::vector<Place> places;
+  bool on_stack;  // true if some of them are on the stack
+};
+
 class UnitPlan {
  public:
   UnitPlan(Emitter& emitter, std::span<const Instruction* const> instructions,
@@ -94,6 +102,8 @@ class UnitPlan {
   std::pair<const Instruction*, size_t> maker_of_start(const Instruction* i, size_t leaf,
                                                        size_t u) const;
 
+  // The form of a unit that may be a function of its own; see forms.cpp.
+  std::optional<UnitForm> form_of(const Unit& unit);
   void emit_loops(Unit& unit);
   // The same for a device, as the kernel that is being emitted; see device_loops.cpp.
   struct Launch {
@@ -143,6 +153,9 @@ class UnitPlan {
   void emit_blocks(Unit& unit, Index& index);
   void emit_range(Unit& unit, Index& index, size_t outer, llvm::Value* begin, llvm::Value* end);
   void emit_step(Unit& unit, Index& index, size_t outer, llvm::Value* at);
+
+  // Results of this size or more would leave the caches before they are read.
+  static constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
   Emitter& e_;
   std::unordered_set<const Instruction*> inside_;
