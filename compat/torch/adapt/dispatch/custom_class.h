@@ -129,20 +129,12 @@ struct MethodCall<T, R (T::*)(A...) const noexcept(kNoexcept)> {
 // The type of a method or member, as one of T where T only inherits it.
 template <class M, class T>
 struct AsMemberOf;
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...), T> {
+template <class C, class R, class... A, bool kNoexcept, class T>
+struct AsMemberOf<R (C::*)(A...) noexcept(kNoexcept), T> {
   using type = R (T::*)(A...);
 };
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) const, T> {
-  using type = R (T::*)(A...) const;
-};
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) noexcept, T> {
-  using type = R (T::*)(A...);
-};
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) const noexcept, T> {
+template <class C, class R, class... A, bool kNoexcept, class T>
+struct AsMemberOf<R (C::*)(A...) const noexcept(kNoexcept), T> {
   using type = R (T::*)(A...) const;
 };
 

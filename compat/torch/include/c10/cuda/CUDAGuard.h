@@ -132,9 +132,6 @@ class CUDAMultiStreamGuard {
 }  // namespace c10::cuda
 
 namespace at::cuda {
-using c10::cuda::CUDAGuard;
-using c10::cuda::CUDAMultiStreamGuard;
-using c10::cuda::CUDAStreamGuard;
-using c10::cuda::OptionalCUDAGuard;
-using c10::cuda::OptionalCUDAStreamGuard;
+using c10::cuda::CUDAGuard, c10::cuda::CUDAMultiStreamGuard, c10::cuda::CUDAStreamGuard,
+    c10::cuda::OptionalCUDAGuard, c10::cuda::OptionalCUDAStreamGuard;
 }  // namespace at::cuda

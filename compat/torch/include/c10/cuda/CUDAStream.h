@@ -102,10 +102,6 @@ struct std::hash<c10::cuda::CUDAStream> {
 };
 
 namespace at::cuda {
-using c10::cuda::CUDAStream;
-using c10::cuda::getCurrentCUDAStream;
-using c10::cuda::getDefaultCUDAStream;
-using c10::cuda::getStreamFromExternal;
-using c10::cuda::getStreamFromPool;
-using c10::cuda::setCurrentCUDAStream;
+using c10::cuda::CUDAStream, c10::cuda::getCurrentCUDAStream, c10::cuda::getDefaultCUDAStream,
+    c10::cuda::getStreamFromExternal, c10::cuda::getStreamFromPool, c10::cuda::setCurrentCUDAStream;
 }  // namespace at::cuda
