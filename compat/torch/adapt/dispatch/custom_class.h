@@ -155,22 +155,14 @@ struct DtypeAsNumber<F, ScalarType(A...)> {
 
 // The registrations of the classes of this library, which end with it; each stays where it is.
 struct ClassRegistrations {
-  struct One {
-    Library library;
-    One* next;
-  };
   Library* add(Library library) {
-    newest = new One{std::move(library), newest};
-    return &newest->library;
+    all.push_back(new Library(std::move(library)));
+    return all.back();
   }
   ~ClassRegistrations() {
-    while (newest != nullptr) {
-      One* last = newest;
-      newest = last->next;
-      delete last;
-    }
+    for (; !all.empty(); all.pop_back()) delete all.back();
   }
-  One* newest = nullptr;
+  std::vector<Library*> all;
 };
 LAMELLA_HIDDEN inline ClassRegistrations& class_registrations() {
   static ClassRegistrations all;

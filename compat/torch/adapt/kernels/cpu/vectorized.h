@@ -319,6 +319,14 @@ class Vectorized {
 
 // ---- Functions of vectors ----
 
+template <class Stream, class T>
+  requires requires(Stream& out) { out.write("", 1); }
+Stream& operator<<(Stream& out, const Vectorized<T>& vector) {
+  out << "vec[";
+  for (int i = 0; i < vector.size(); ++i) out << (i == 0 ? "" : ", ") << vector[i];
+  return out << "]", out;
+}
+
 // NaN if one of the two is.
 template <class T>
 Vectorized<T> maximum(const Vectorized<T>& a, const Vectorized<T>& b) {
@@ -384,8 +392,13 @@ Vectorized<To> cast(const Vectorized<From>& from) {
   return Vectorized<To>::loadu(&from);
 }
 template <class T>
+using int_same_size_t =
+    std::conditional_t<sizeof(T) == 8, int64_t,
+                       std::conditional_t<sizeof(T) == 4, int32_t,
+                                          std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>>;
+template <class T>
 auto convert_to_int_of_same_size(const Vectorized<T>& from) {
-  using I = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  using I = int_same_size_t<T>;
   return Vectorized<I>::lanewise([&](int i) { return static_cast<I>(std::nearbyint(from[i])); });
 }
 template <class From, class To>

@@ -38,19 +38,15 @@ class RegisterOperators {
     Options&& kernel(DispatchKey key, A&&... arguments) && {
       return std::move(*this).add(key, CppFunction(make<Functor>(std::forward<A>(arguments)...)));
     }
-    template <class Functor, class... A>
-    Options&& catchAllKernel(A&&... arguments) && {
-      return std::move(*this).add(DispatchKey::None,
-                                  CppFunction(make<Functor>(std::forward<A>(arguments)...)));
-    }
     // Registers a lambda or a function pointer.
     template <class F>
     Options&& kernel(DispatchKey key, F&& f) && {
       return std::move(*this).add(key, CppFunction(std::forward<F>(f)));
     }
-    template <class F>
-    Options&& catchAllKernel(F&& f) && {
-      return std::move(*this).add(DispatchKey::None, CppFunction(std::forward<F>(f)));
+    template <class... Functor, class... A>
+    Options&& catchAllKernel(A&&... arguments) && {
+      return std::move(*this).template kernel<Functor...>(DispatchKey::None,
+                                                          std::forward<A>(arguments)...);
     }
     LAMELLA_LAZY Options&& schema(const std::string& text) && {
       LAMELLA_CHECK(schema_.empty(), "RegisterOperators: expected one schema, got '", schema_,
