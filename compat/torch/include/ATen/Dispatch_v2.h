@@ -23,6 +23,7 @@ decltype(auto) visit_one_of(ScalarType dtype, const char* op, F&& f) {
 #define AT_EXPAND(types) types
 #define AT_DISPATCH_V2(type, name, body, ...) \
   ::lamella::visit_one_of<__VA_ARGS__>(type, name, [&]<class scalar_t>() { return body(); })
+#define THO_DISPATCH_V2(type, name, body, ...) AT_DISPATCH_V2(type, name, body, __VA_ARGS__)
 
 #define AT_FLOATING_TYPES ::lamella::kDouble, ::lamella::kFloat
 #define AT_INTEGRAL_TYPES \
