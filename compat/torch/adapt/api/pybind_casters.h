@@ -49,24 +49,17 @@ inline void set_python_error() {
 // Converts an enumeration, by its number, to its Python object and back.
 template <class E>
 struct Numbered;
-template <>
-struct Numbered<ScalarType> {
-  static constexpr auto name = pybind11::detail::const_name("lamella.dtype");
-  static constexpr auto wrap = &lamella_python_table::wrap_dtype;
-  static constexpr auto read = &lamella_python_table::read_dtype;
-};
-template <>
-struct Numbered<Layout> {
-  static constexpr auto name = pybind11::detail::const_name("lamella.layout");
-  static constexpr auto wrap = &lamella_python_table::wrap_layout;
-  static constexpr auto read = &lamella_python_table::read_layout;
-};
-template <>
-struct Numbered<MemoryFormat> {
-  static constexpr auto name = pybind11::detail::const_name("lamella.memory_format");
-  static constexpr auto wrap = &lamella_python_table::wrap_memory_format;
-  static constexpr auto read = &lamella_python_table::read_memory_format;
-};
+#define LAMELLA_NUMBERED(E, word)                                                \
+  template <>                                                                    \
+  struct Numbered<E> {                                                           \
+    static constexpr auto name = pybind11::detail::const_name("lamella." #word); \
+    static constexpr auto wrap = &lamella_python_table::wrap_##word;             \
+    static constexpr auto read = &lamella_python_table::read_##word;             \
+  };
+LAMELLA_NUMBERED(ScalarType, dtype)
+LAMELLA_NUMBERED(Layout, layout)
+LAMELLA_NUMBERED(MemoryFormat, memory_format)
+#undef LAMELLA_NUMBERED
 template <class E>
 struct NumberedCaster {
   PYBIND11_TYPE_CASTER(E, Numbered<E>::name);

@@ -201,10 +201,7 @@ LAMELLA_LAZY void append(std::string& out, const IValue& value) {
 template <detail::TextStream Stream, class T>
   requires std::is_same_v<IValue, T>
 Stream& operator<<(Stream& out, const T& value) {
-  std::string text;
-  append(text, value);
-  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
-  return out;
+  return detail::stream(out, value);
 }
 // Writes a tensor to the standard output.
 LAMELLA_LAZY void print(const Tensor& tensor) {
@@ -235,9 +232,7 @@ Stream& operator<<(Stream& out, const T& options) {
   } else {
     text += "(nullopt)";
   }
-  text += ")";
-  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
-  return out;
+  return detail::stream(out, text + ")");
 }
 
 }  // namespace lamella

@@ -16,6 +16,8 @@ template <class T>
 struct intrusive_target_default_null_type {
   static constexpr T* singleton() noexcept { return nullptr; }
 };
+template <class Self, class T, class Null>
+class CountedPointer;
 }  // namespace detail
 template <class T, class Null = detail::intrusive_target_default_null_type<T>>
 class weak_intrusive_ptr;
@@ -35,6 +37,8 @@ class intrusive_ptr_target : private lamella_class_object {
   virtual void release_resources() {}
 
  private:
+  template <class Self, class T, class Null>
+  friend class detail::CountedPointer;
   template <class T, class Null>
   friend class intrusive_ptr;
   template <class T, class Null>
@@ -70,94 +74,125 @@ const char* known_class_name() {
 }
 }  // namespace detail
 
-// Shares one object of T, which derives from intrusive_ptr_target.
-template <class T, class Null>
-class intrusive_ptr {
+namespace detail {
+// What strong and weak pointers have alike: Self::retain() and Self::drop() count its references.
+template <class Self, class T, class Null>
+class CountedPointer {
  public:
   using element_type = T;
+  CountedPointer(const CountedPointer& other) : object_(other.object_) {
+    if (exists()) Self::retain(target());
+  }
+  CountedPointer(CountedPointer&& other) noexcept : object_(other.release()) {}
+  CountedPointer& operator=(CountedPointer other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~CountedPointer() {
+    if (exists()) Self::drop(target());
+  }
+  // Takes over a reference that release() returned.
+  static Self reclaim(T* object) {
+    CountedPointer pointer;
+    pointer.object_ = object;
+    return Self(std::move(pointer));
+  }
+  // A further reference to an object that pointers share already.
+  static Self reclaim_copy(T* object) {
+    Self pointer = reclaim(object);
+    if (pointer.exists()) Self::retain(pointer.target());
+    return pointer;
+  }
+  // Transfers the reference to the caller.
+  T* release() noexcept { return std::exchange(object_, Null::singleton()); }
+  void reset() noexcept { *this = CountedPointer(); }
+  void swap(Self& other) noexcept { std::swap(object_, other.object_); }
+  friend void swap(Self& a, Self& b) noexcept { a.swap(b); }
+  uint32_t use_count() const noexcept {
+    return exists() ? __atomic_load_n(&target()->object.references, __ATOMIC_RELAXED) : 0;
+  }
+  uint32_t weak_use_count() const noexcept {
+    return exists() ? __atomic_load_n(&target()->weak_references_, __ATOMIC_RELAXED) : 0;
+  }
+  // Only to compare: the object of a weak pointer may have ended.
+  T* _unsafe_get_target() const noexcept { return object_; }
+  template <class S, class U, class N>
+  bool operator==(const CountedPointer<S, U, N>& other) const {
+    return object_ == other._unsafe_get_target();
+  }
+  template <class S, class U, class N>
+  bool operator<(const CountedPointer<S, U, N>& other) const {
+    return object_ < other._unsafe_get_target();
+  }
 
+ protected:
+  constexpr CountedPointer() = default;
+  bool exists() const noexcept { return object_ != Null::singleton(); }
+  intrusive_ptr_target* target() const {
+    return const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(object_));
+  }
+  T* object_ = Null::singleton();
+};
+}  // namespace detail
+
+// Shares one object of T, which derives from intrusive_ptr_target.
+template <class T, class Null>
+class intrusive_ptr : public detail::CountedPointer<intrusive_ptr<T, Null>, T, Null> {
+  using Base = detail::CountedPointer<intrusive_ptr, T, Null>;
+  friend Base;
+
+ public:
   constexpr intrusive_ptr() = default;
   constexpr intrusive_ptr(std::nullptr_t) {}  // NOLINT: implicit
-  intrusive_ptr(const intrusive_ptr& other) : object_(other.object_) { retain(); }
-  intrusive_ptr(intrusive_ptr&& other) noexcept : object_(other.release()) {}
+  intrusive_ptr(const intrusive_ptr&) = default;
+  intrusive_ptr(intrusive_ptr&&) noexcept = default;
+  intrusive_ptr& operator=(const intrusive_ptr&) & noexcept = default;
+  intrusive_ptr& operator=(intrusive_ptr&&) & noexcept = default;
   // Converts from a pointer to a class that derives from T, or from non-const to const.
   template <class U, class N>
     requires std::is_convertible_v<U*, T*>
   intrusive_ptr(intrusive_ptr<U, N> other)  // NOLINT: implicit
-      : object_(other.defined() ? other.release() : Null::singleton()) {}
+      : intrusive_ptr(Base::reclaim(other.defined() ? other.release() : Null::singleton())) {}
   // Takes over what a std::unique_ptr owns.
   template <class Owner>
     requires requires { typename Owner::deleter_type; }
   explicit intrusive_ptr(Owner object) : intrusive_ptr(owned(object.release())) {}
-  intrusive_ptr& operator=(const intrusive_ptr& other) & noexcept {
-    return *this = intrusive_ptr(other);
-  }
-  intrusive_ptr& operator=(intrusive_ptr&& other) & noexcept {
-    intrusive_ptr taken(std::move(other));
-    swap(taken);
-    return *this;
-  }
-  ~intrusive_ptr() { drop(); }
 
   // Makes the object; its one reference is the pointer's.
   template <class... A>
   static intrusive_ptr make(A&&... arguments) {
     return owned(new T(std::forward<A>(arguments)...));
   }
-  // Takes over a reference that release() returned.
-  static intrusive_ptr reclaim(T* object) {
-    intrusive_ptr pointer;
-    pointer.object_ = object;
-    return pointer;
+  static intrusive_ptr unsafe_reclaim_from_nonowning(T* object) {
+    return Base::reclaim_copy(object);
   }
-  // A further reference to an object that pointers share already.
-  static intrusive_ptr reclaim_copy(T* object) { return retained(object); }
-  static intrusive_ptr unsafe_reclaim_from_nonowning(T* object) { return retained(object); }
   static intrusive_ptr unsafe_steal_from_new(T* object) { return owned(object); }
   // An object with `references` references, none of which is counted yet.
   static intrusive_ptr unsafe_adapt_non_heap_allocated(T* object, uint32_t references) {
     intrusive_ptr pointer = owned(object);
-    pointer.header()->references = references;
+    pointer.target()->object.references = references;
     pointer.target()->weak_references_ = references;
     return pointer;
   }
-  // Transfers the reference to the caller.
-  T* release() noexcept { return std::exchange(object_, Null::singleton()); }
 
-  void reset() noexcept { *this = intrusive_ptr(); }
-  void swap(intrusive_ptr& other) noexcept { std::swap(object_, other.object_); }
-  friend void swap(intrusive_ptr& a, intrusive_ptr& b) noexcept { a.swap(b); }
-  T* get() const noexcept { return object_; }
-  T& operator*() const noexcept { return *object_; }
-  T* operator->() const noexcept { return object_; }
+  T* get() const noexcept { return this->object_; }
+  T& operator*() const noexcept { return *get(); }
+  T* operator->() const noexcept { return get(); }
   explicit operator bool() const noexcept { return defined(); }
-  bool defined() const noexcept { return object_ != Null::singleton(); }
-  uint32_t use_count() const noexcept {
-    return defined() ? __atomic_load_n(&header()->references, __ATOMIC_RELAXED) : 0;
-  }
-  uint32_t weak_use_count() const noexcept {
-    return defined() ? __atomic_load_n(&target()->weak_references_, __ATOMIC_RELAXED) : 0;
-  }
-  bool unique() const noexcept { return use_count() == 1; }
-  template <class U, class N>
-  bool operator==(const intrusive_ptr<U, N>& other) const {
-    return object_ == other.get();
-  }
-  bool operator==(std::nullptr_t) const { return object_ == nullptr; }
-  template <class U, class N>
-  bool operator<(const intrusive_ptr<U, N>& other) const {
-    return object_ < other.get();
-  }
+  bool defined() const noexcept { return this->exists(); }
+  bool unique() const noexcept { return this->use_count() == 1; }
+  using Base::operator==;
+  bool operator==(std::nullptr_t) const { return get() == nullptr; }
 
   // The object as a value of its registered class, which must be known. None for no object.
   IValue boxed() const {
     lamella_value value{{0}, 0, LAMELLA_NONE, 0, 0};
     if (defined()) {
       const char* name = detail::known_class_name<std::remove_const_t<T>>();
-      __atomic_store_n(&target()->class_name, name, __ATOMIC_RELAXED);
+      __atomic_store_n(&this->target()->class_name, name, __ATOMIC_RELAXED);
       value.tag = LAMELLA_OBJECT;
-      value.as.pointer = header();
-      retain();
+      value.as.pointer = &this->target()->object;
+      retain(this->target());
     }
     return IValue::adopt(value);
   }
@@ -173,124 +208,71 @@ class intrusive_ptr {
     if (__builtin_strcmp(of_class->class_name, expected) != 0) {
       detail::throw_class(expected, of_class->class_name);
     }
-    return retained(static_cast<T*>(static_cast<intrusive_ptr_target*>(of_class)));
+    return Base::reclaim_copy(static_cast<T*>(static_cast<intrusive_ptr_target*>(of_class)));
   }
 
  private:
-  template <class U, class N>
-  friend class weak_intrusive_ptr;
-  static intrusive_ptr retained(T* object) {
-    intrusive_ptr pointer = reclaim(object);
-    pointer.retain();
-    return pointer;
-  }
+  explicit intrusive_ptr(Base&& base) : Base(std::move(base)) {}
   static intrusive_ptr owned(T* object) {
-    intrusive_ptr pointer = retained(object);
+    intrusive_ptr pointer = Base::reclaim_copy(object);
     if (pointer.defined()) pointer.target()->weak_references_ = 1;
     return pointer;
   }
-  intrusive_ptr_target* target() const {
-    return const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(object_));
+  static void retain(intrusive_ptr_target* target) {
+    __atomic_fetch_add(&target->object.references, 1, __ATOMIC_RELAXED);
   }
-  lamella_object* header() const { return &target()->object; }
-  void retain() const {
-    if (defined()) __atomic_fetch_add(&header()->references, 1, __ATOMIC_RELAXED);
-  }
-  void drop() {
-    if (defined() && __atomic_fetch_sub(&header()->references, 1, __ATOMIC_ACQ_REL) == 1) {
-      header()->destroy(header());
+  static void drop(intrusive_ptr_target* target) {
+    if (__atomic_fetch_sub(&target->object.references, 1, __ATOMIC_ACQ_REL) == 1) {
+      target->object.destroy(&target->object);
     }
   }
-
-  T* object_ = Null::singleton();
 };
 
 // A reference that does not keep the object alive: lock() returns a pointer while it lives.
 template <class T, class Null>
-class weak_intrusive_ptr {
+class weak_intrusive_ptr : public detail::CountedPointer<weak_intrusive_ptr<T, Null>, T, Null> {
+  using Base = detail::CountedPointer<weak_intrusive_ptr, T, Null>;
+  friend Base;
+
  public:
-  using element_type = T;
   using Pointer = intrusive_ptr<T, Null>;
 
-  explicit weak_intrusive_ptr(const Pointer& pointer) : object_(pointer.get()) { retain(); }
-  weak_intrusive_ptr(const weak_intrusive_ptr& other) : object_(other.object_) { retain(); }
-  weak_intrusive_ptr(weak_intrusive_ptr&& other) noexcept : object_(other.release()) {}
+  explicit weak_intrusive_ptr(const Pointer& pointer)
+      : weak_intrusive_ptr(Base::reclaim_copy(pointer.get())) {}
+  weak_intrusive_ptr(const weak_intrusive_ptr&) = default;
+  weak_intrusive_ptr(weak_intrusive_ptr&&) noexcept = default;
+  weak_intrusive_ptr& operator=(const weak_intrusive_ptr&) & noexcept = default;
+  weak_intrusive_ptr& operator=(weak_intrusive_ptr&&) & noexcept = default;
   template <class U, class N>
     requires std::is_convertible_v<U*, T*>
   weak_intrusive_ptr(weak_intrusive_ptr<U, N> other)  // NOLINT: implicit
-      : object_(other._unsafe_get_target() == N::singleton() ? Null::singleton()
-                                                             : other.release()) {}
-  weak_intrusive_ptr& operator=(const weak_intrusive_ptr& other) & noexcept {
-    return *this = weak_intrusive_ptr(other);
-  }
-  weak_intrusive_ptr& operator=(weak_intrusive_ptr&& other) & noexcept {
-    weak_intrusive_ptr taken(std::move(other));
-    swap(taken);
-    return *this;
-  }
+      : weak_intrusive_ptr(Base::reclaim(
+            other._unsafe_get_target() == N::singleton() ? Null::singleton() : other.release())) {}
   weak_intrusive_ptr& operator=(const Pointer& pointer) & noexcept {
     return *this = weak_intrusive_ptr(pointer);
-  }
-  ~weak_intrusive_ptr() {
-    if (defined()) target()->drop_weak();
   }
 
   // Null where the object has ended.
   Pointer lock() const noexcept {
-    if (!defined()) return Pointer();
-    uint32_t* references = &target()->object.references;
+    if (!this->exists()) return Pointer();
+    uint32_t* references = &this->target()->object.references;
     uint32_t count = __atomic_load_n(references, __ATOMIC_RELAXED);
     while (count != 0) {
       if (__atomic_compare_exchange_n(references, &count, count + 1, true, __ATOMIC_ACQUIRE,
                                       __ATOMIC_RELAXED)) {
-        return Pointer::reclaim(object_);
+        return Pointer::reclaim(this->object_);
       }
     }
     return Pointer();
   }
-  bool expired() const noexcept { return use_count() == 0; }
-  uint32_t use_count() const noexcept {
-    return defined() ? __atomic_load_n(&target()->object.references, __ATOMIC_RELAXED) : 0;
-  }
-  uint32_t weak_use_count() const noexcept {
-    return defined() ? __atomic_load_n(&target()->weak_references_, __ATOMIC_RELAXED) : 0;
-  }
-  void reset() noexcept { *this = weak_intrusive_ptr(Pointer()); }
-  void swap(weak_intrusive_ptr& other) noexcept { std::swap(object_, other.object_); }
-  friend void swap(weak_intrusive_ptr& a, weak_intrusive_ptr& b) noexcept { a.swap(b); }
-  // Transfers the weak reference to the caller, and takes it back.
-  T* release() noexcept { return std::exchange(object_, Null::singleton()); }
-  static weak_intrusive_ptr reclaim(T* object) {
-    weak_intrusive_ptr pointer((Pointer()));
-    pointer.object_ = object;
-    return pointer;
-  }
-  static weak_intrusive_ptr reclaim_copy(T* object) {
-    weak_intrusive_ptr pointer = reclaim(object);
-    pointer.retain();
-    return pointer;
-  }
-  // Only to compare: the object may have ended.
-  T* _unsafe_get_target() const noexcept { return object_; }
-  template <class U, class N>
-  bool operator==(const weak_intrusive_ptr<U, N>& other) const {
-    return object_ == other._unsafe_get_target();
-  }
-  template <class U, class N>
-  bool operator<(const weak_intrusive_ptr<U, N>& other) const {
-    return object_ < other._unsafe_get_target();
-  }
+  bool expired() const noexcept { return this->use_count() == 0; }
 
  private:
-  bool defined() const { return object_ != Null::singleton(); }
-  intrusive_ptr_target* target() const {
-    return const_cast<intrusive_ptr_target*>(static_cast<const intrusive_ptr_target*>(object_));
+  explicit weak_intrusive_ptr(Base&& base) : Base(std::move(base)) {}
+  static void retain(intrusive_ptr_target* target) {
+    __atomic_fetch_add(&target->weak_references_, 1, __ATOMIC_RELAXED);
   }
-  void retain() const {
-    if (defined()) __atomic_fetch_add(&target()->weak_references_, 1, __ATOMIC_RELAXED);
-  }
-
-  T* object_ = Null::singleton();
+  static void drop(intrusive_ptr_target* target) { target->drop_weak(); }
 };
 
 template <class T, class Null = detail::intrusive_target_default_null_type<T>, class... A>
@@ -307,43 +289,34 @@ intrusive_ptr<T> dynamic_intrusive_pointer_cast(const intrusive_ptr<U>& pointer)
   return object != nullptr ? intrusive_ptr<T>::reclaim_copy(object) : nullptr;
 }
 // References of an object by its address, as code that keeps bare pointers counts them.
+#define LAMELLA_RAW_POINTER(Pointer, count)                                     \
+  namespace raw::Pointer {                                                      \
+  template <class T>                                                            \
+  void incref(T* object) {                                                      \
+    if (object != nullptr) lamella::Pointer<T>::reclaim_copy(object).release(); \
+  }                                                                             \
+  template <class T>                                                            \
+  void decref(T* object) {                                                      \
+    lamella::Pointer<T>::reclaim(object);                                       \
+  }                                                                             \
+  template <class T>                                                            \
+  uint32_t use_count(T* object) {                                               \
+    auto pointer = lamella::Pointer<T>::reclaim(object);                        \
+    const uint32_t references = pointer.count();                                \
+    pointer.release();                                                          \
+    return references;                                                          \
+  }                                                                             \
+  }
+LAMELLA_RAW_POINTER(intrusive_ptr, use_count)
+LAMELLA_RAW_POINTER(weak_intrusive_ptr, weak_use_count)
+#undef LAMELLA_RAW_POINTER
 namespace raw::intrusive_ptr {
-template <class T>
-void incref(T* object) {
-  if (object != nullptr) lamella::intrusive_ptr<T>::reclaim_copy(object).release();
-}
-template <class T>
-void decref(T* object) {
-  lamella::intrusive_ptr<T>::reclaim(object);
-}
-template <class T>
-uint32_t use_count(T* object) {
-  auto pointer = lamella::intrusive_ptr<T>::reclaim(object);
-  uint32_t count = pointer.use_count();
-  pointer.release();
-  return count;
-}
 template <class T>
 T* make_weak(T* object) {
   return lamella::weak_intrusive_ptr<T>(lamella::intrusive_ptr<T>::reclaim_copy(object)).release();
 }
 }  // namespace raw::intrusive_ptr
 namespace raw::weak_intrusive_ptr {
-template <class T>
-void incref(T* object) {
-  lamella::weak_intrusive_ptr<T>::reclaim_copy(object).release();
-}
-template <class T>
-void decref(T* object) {
-  lamella::weak_intrusive_ptr<T>::reclaim(object);
-}
-template <class T>
-uint32_t use_count(T* object) {
-  auto pointer = lamella::weak_intrusive_ptr<T>::reclaim(object);
-  uint32_t count = pointer.weak_use_count();
-  pointer.release();
-  return count;
-}
 template <class T>
 T* lock(T* object) {
   auto pointer = lamella::weak_intrusive_ptr<T>::reclaim(object);
@@ -363,14 +336,10 @@ intrusive_ptr<T> IValue::toCustomClass() const {
 }  // namespace lamella
 
 template <class T, class N>
-struct std::hash<lamella::intrusive_ptr<T, N>> {
-  size_t operator()(const lamella::intrusive_ptr<T, N>& pointer) const {
-    return reinterpret_cast<size_t>(pointer.get()) >> 4;
-  }
-};
-template <class T, class N>
 struct std::hash<lamella::weak_intrusive_ptr<T, N>> {
-  size_t operator()(const lamella::weak_intrusive_ptr<T, N>& pointer) const {
+  size_t operator()(const auto& pointer) const {
     return reinterpret_cast<size_t>(pointer._unsafe_get_target()) >> 4;
   }
 };
+template <class T, class N>
+struct std::hash<lamella::intrusive_ptr<T, N>> : std::hash<lamella::weak_intrusive_ptr<T, N>> {};

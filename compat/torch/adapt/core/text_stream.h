@@ -34,15 +34,11 @@ Stream& operator<<(Stream& out, const T& value) {
 // (1,2), as the standard library writes std::complex.
 template <detail::TextStream Stream, class T>
 Stream& operator<<(Stream& out, const complex<T>& z) {
-  std::string text = str("(", z.real(), ",", z.imag(), ")");
-  out.write(text.data(), static_cast<std::ptrdiff_t>(text.size()));
-  return out;
+  return detail::stream(out, str("(", z.real(), ",", z.imag(), ")"));
 }
 template <detail::TextStream Stream, std::same_as<TypeMeta> T>
 Stream& operator<<(Stream& out, T type) {
-  std::string_view name = type.name();
-  out.write(name.data(), static_cast<std::ptrdiff_t>(name.size()));
-  return out;
+  return detail::stream(out, type.name());
 }
 template <detail::TextStream Stream, class T>
 Stream& operator<<(Stream& out, ArrayRef<T> list) {

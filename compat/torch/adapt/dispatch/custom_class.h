@@ -129,20 +129,12 @@ struct MethodCall<T, R (T::*)(A...) const noexcept(kNoexcept)> {
 // The type of a method or member, as one of T where T only inherits it.
 template <class M, class T>
 struct AsMemberOf;
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...), T> {
+template <class C, class R, class... A, bool kNoexcept, class T>
+struct AsMemberOf<R (C::*)(A...) noexcept(kNoexcept), T> {
   using type = R (T::*)(A...);
 };
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) const, T> {
-  using type = R (T::*)(A...) const;
-};
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) noexcept, T> {
-  using type = R (T::*)(A...);
-};
-template <class C, class R, class... A, class T>
-struct AsMemberOf<R (C::*)(A...) const noexcept, T> {
+template <class C, class R, class... A, bool kNoexcept, class T>
+struct AsMemberOf<R (C::*)(A...) const noexcept(kNoexcept), T> {
   using type = R (T::*)(A...) const;
 };
 
@@ -163,22 +155,14 @@ struct DtypeAsNumber<F, ScalarType(A...)> {
 
 // The registrations of the classes of this library, which end with it; each stays where it is.
 struct ClassRegistrations {
-  struct One {
-    Library library;
-    One* next;
-  };
   Library* add(Library library) {
-    newest = new One{std::move(library), newest};
-    return &newest->library;
+    all.push_back(new Library(std::move(library)));
+    return all.back();
   }
   ~ClassRegistrations() {
-    while (newest != nullptr) {
-      One* last = newest;
-      newest = last->next;
-      delete last;
-    }
+    for (; !all.empty(); all.pop_back()) delete all.back();
   }
-  One* newest = nullptr;
+  std::vector<Library*> all;
 };
 LAMELLA_HIDDEN inline ClassRegistrations& class_registrations() {
   static ClassRegistrations all;

@@ -2,10 +2,14 @@
 // registered or without.
 #pragma once
 #include "lamella/dispatch/dispatcher.h"
-#include "lamella/dispatch/operator_kernel.h"
 #include "lamella/dispatch/whole_values.h"
 
 namespace lamella {
+
+// The base class of kernels written as functors, for code that names it. Any functor works as well.
+struct LAMELLA_PUBLIC OperatorKernel {
+  virtual ~OperatorKernel() = default;
+};
 
 namespace detail {
 // A functor that is owned through its base class, taken over from a std::unique_ptr.

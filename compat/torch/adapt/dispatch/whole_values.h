@@ -137,37 +137,6 @@ struct ToValue<std::tuple<T...>> {
   }
 };
 
-// Lists and dictionaries of IValue, and typed ones with the same entries. An entry of another
-// type is an error.
-template <class T>
-List<IValue> to_generic(const List<T>& list) {
-  List<IValue> generic;
-  for (const T& entry : list.vec()) generic.push_back(ToValue<T>::get(entry));
-  return generic;
-}
-template <class K, class V>
-Dict<IValue, IValue> to_generic(const Dict<K, V>& dict) {
-  Dict<IValue, IValue> generic;
-  for (const auto& entry : dict) {
-    generic.insert(ToValue<K>::get(entry.key()), ToValue<V>::get(entry.value()));
-  }
-  return generic;
-}
-template <class T>
-List<T> to_typed(const List<IValue>& list) {
-  List<T> typed;
-  for (const IValue& entry : list.vec()) typed.push_back(FromValue<T>::get(entry));
-  return typed;
-}
-template <class K, class V>
-Dict<K, V> to_typed(const Dict<IValue, IValue>& dict) {
-  Dict<K, V> typed;
-  for (const auto& entry : dict) {
-    typed.insert(FromValue<K>::get(entry.key()), FromValue<V>::get(entry.value()));
-  }
-  return typed;
-}
-
 // ---- Parameters --------------------------------------------------------------------------------
 
 // Lists with a C form: a List is made for the kernel.

@@ -3,6 +3,7 @@
 // address of a heap object (for optionals, lists and strings); reading a word takes ownership.
 #pragma once
 #include "lamella/dispatch/library.h"
+#include "lamella/dispatch/whole_values.h"
 
 namespace lamella {
 
@@ -82,57 +83,37 @@ struct WordOf<std::vector<T>> {
 };
 
 namespace detail {
-// By the type that the schema has, without annotations: "Tensor?", "int[]".
+// f.operator()<T>() for the type of the words of a schema's type without annotations: "int[]".
+template <class F>
+auto visit_stable(std::string_view type, F&& f) {
+  if (type == "Tensor") return f.template operator()<TensorBase>();
+  if (type == "float") return f.template operator()<double>();
+  if (type == "bool") return f.template operator()<bool>();
+  if (type == "Device") return f.template operator()<Device>();
+  if (type == "str") return f.template operator()<std::string>();
+  if (type == "Tensor[]") return f.template operator()<std::vector<TensorBase>>();
+  if (type == "float[]") return f.template operator()<std::vector<double>>();
+  if (type == "int[]" || type == "SymInt[]") return f.template operator()<std::vector<int64_t>>();
+  if (type == "int" || type == "SymInt" || type == "ScalarType" || type == "Layout" ||
+      type == "MemoryFormat") {
+    return f.template operator()<int64_t>();
+  }
+  throw TypeError(str("expected a type that has a stable form, got ", type));
+}
 LAMELLA_LAZY inline Word word_of_value(const IValue& value, std::string_view type) {
   if (type.ends_with('?')) {
     if (value.isNone()) return 0;
     return HeapWord<Word>::to(word_of_value(value, type.substr(0, type.size() - 1)));
   }
-  switch (value.tag()) {
-    case LAMELLA_NONE:
-    case LAMELLA_TENSOR:
-      return WordOf<TensorBase>::to(value.toTensor<TensorBase>());
-    case LAMELLA_INT:
-      return type == "float" ? WordOf<double>::to(value.toDouble())
-                             : WordOf<int64_t>::to(value.toInt());
-    case LAMELLA_DOUBLE:
-      return WordOf<double>::to(value.toDouble());
-    case LAMELLA_BOOL:
-      return WordOf<bool>::to(value.toBool());
-    case LAMELLA_DEVICE:
-      return WordOf<Device>::to(value.toDevice());
-    case LAMELLA_STRING:
-      return WordOf<std::string>::to(value.toStringRef());
-    case LAMELLA_INT_LIST:
-      return WordOf<std::vector<int64_t>>::to(value.toIntVector());
-    case LAMELLA_DOUBLE_LIST:
-      return WordOf<std::vector<double>>::to(value.toDoubleVector());
-    case LAMELLA_TENSOR_LIST:
-      return WordOf<std::vector<TensorBase>>::to(value.toTensorVector<TensorBase>());
-    default:
-      throw_tag("a value that has a stable form", value.tag());
-  }
+  return visit_stable(type,
+                      [&]<class T>() { return WordOf<T>::to(abi::FromValue<T>::get(value)); });
 }
 LAMELLA_LAZY inline IValue value_of_word(Word word, std::string_view type) {
   if (type.ends_with('?')) {
     if (word == 0) return IValue();
     return value_of_word(HeapWord<Word>::from(word), type.substr(0, type.size() - 1));
   }
-  if (type == "Tensor") return IValue(WordOf<TensorBase>::from(word));
-  if (type == "float") return IValue(WordOf<double>::from(word));
-  if (type == "bool") return IValue(WordOf<bool>::from(word));
-  if (type == "Device") return IValue(WordOf<Device>::from(word));
-  if (type == "str") return IValue(WordOf<std::string>::from(word));
-  if (type == "Tensor[]") return IValue(WordOf<std::vector<TensorBase>>::from(word));
-  if (type == "int[]" || type == "SymInt[]") {
-    return IValue(WordOf<std::vector<int64_t>>::from(word));
-  }
-  if (type == "float[]") return IValue(WordOf<std::vector<double>>::from(word));
-  if (type == "int" || type == "SymInt" || type == "ScalarType" || type == "Layout" ||
-      type == "MemoryFormat") {
-    return IValue(WordOf<int64_t>::from(word));
-  }
-  throw TypeError(str("expected a type that has a stable form, got ", type));
+  return visit_stable(type, [&]<class T>() { return IValue(WordOf<T>::from(word)); });
 }
 // The printed type of an argument (kind 0) or return (1), with its aliases left out: "Tensor(a!)?"
 // is "Tensor?".

@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include "lamella/abi/backend.h"
+#include "lamella/core/for_each.h"
 
 namespace at {
 
@@ -15,16 +16,12 @@ enum class Float32MatmulPrecision { HIGHEST, HIGH, MEDIUM };
 class Context {
  public:
   static bool hasCUDA() { return lamella_device_count(static_cast<uint8_t>(DeviceType::CUDA)) > 0; }
-  static bool hasMPS() { return false; }
-  static bool hasXPU() { return false; }
-  static bool hasHIP() { return false; }
-  static bool hasXLA() { return false; }
-  static bool hasMKL() { return false; }
+#define LAMELLA_HAS_NOT(name) \
+  static bool has##name() { return false; }
+  LAMELLA_FOR_EACH(LAMELLA_HAS_NOT, MPS, XPU, HIP, XLA, MKL, OpenMP, MAGMA, CuDNN)
+#undef LAMELLA_HAS_NOT
   static bool hasMKLDNN() { return true; }
   static bool hasLAPACK() { return true; }
-  static bool hasOpenMP() { return false; }
-  static bool hasMAGMA() { return false; }
-  static bool hasCuDNN() { return false; }
 
   // Only stored for callers that read the settings: Lamella's kernels are deterministic.
   bool deterministicAlgorithms() const { return deterministic_; }
@@ -82,13 +79,10 @@ inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarTy
   return {type, c10::backendToDeviceType(backend)};
 }
 
-inline bool hasCUDA() { return Context::hasCUDA(); }
-inline bool hasMPS() { return Context::hasMPS(); }
-inline bool hasXPU() { return Context::hasXPU(); }
-inline bool hasMKL() { return Context::hasMKL(); }
-inline bool hasMKLDNN() { return Context::hasMKLDNN(); }
-inline bool hasLAPACK() { return Context::hasLAPACK(); }
-inline bool hasOpenMP() { return Context::hasOpenMP(); }
+#define LAMELLA_HAS(name) \
+  inline bool has##name() { return Context::has##name(); }
+LAMELLA_FOR_EACH(LAMELLA_HAS, CUDA, MPS, XPU, HIP, XLA, MKL, MKLDNN, LAPACK, OpenMP, MAGMA)
+#undef LAMELLA_HAS
 
 namespace detail {
 inline Generator getDefaultCPUGenerator() { return globalContext().defaultGenerator(); }

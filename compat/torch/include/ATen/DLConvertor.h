@@ -16,9 +16,6 @@ struct DLPackHolder {
   Managed managed = {};
 };
 
-template <class Managed>
-Managed* to_dlpack(const Tensor& source);
-
 }  // namespace detail
 
 // Throws for a dtype without a DLPack code.
@@ -36,8 +33,9 @@ inline ScalarType toScalarType(const DLDataType& type) {
                                     type.lanes, " lanes"));
 }
 
+namespace detail {
 template <class Managed>
-Managed* detail::to_dlpack(const Tensor& source) {
+Managed* to_dlpack(const Tensor& source) {
   LAMELLA_CHECK(source.is_cpu(), "toDLPack: expected 'src' to be on cpu, got ", source.device());
   DLDataType type = getDLDataType(source);
   Tensor tensor = source.resolve_conj().resolve_neg();
@@ -57,6 +55,14 @@ Managed* detail::to_dlpack(const Tensor& source) {
                        0};
   return &managed;
 }
+// Runs when no tensor uses the memory any more.
+template <class Managed>
+auto deleter_of(Managed* source) {
+  return [source](void*) {
+    if (source->deleter != nullptr) source->deleter(source);
+  };
+}
+}  // namespace detail
 
 // The structure keeps the tensor alive until its deleter runs.
 inline DLManagedTensor* toDLPack(const Tensor& source) {
@@ -83,17 +89,13 @@ Tensor fromDLPack(const DLTensor& source, Deleter deleter) {
   return lamella::from_blob(data, sizes, strides, std::move(deleter), TensorOptions(dtype));
 }
 inline Tensor fromDLPack(DLManagedTensor* source) {
-  return fromDLPack(source->dl_tensor, [source](void*) {
-    if (source->deleter != nullptr) source->deleter(source);
-  });
+  return fromDLPack(source->dl_tensor, detail::deleter_of(source));
 }
 inline Tensor fromDLPackVersioned(DLManagedTensorVersioned* source) {
   LAMELLA_CHECK(source->version.major <= DLPACK_MAJOR_VERSION,
                 "fromDLPackVersioned: expected version ", DLPACK_MAJOR_VERSION, ", got ",
                 source->version.major);
-  return fromDLPack(source->dl_tensor, [source](void*) {
-    if (source->deleter != nullptr) source->deleter(source);
-  });
+  return fromDLPack(source->dl_tensor, detail::deleter_of(source));
 }
 
 }  // namespace at

@@ -4,6 +4,7 @@
 
 #include "lamella/api/from_blob.h"
 #include "lamella/api/tensor_of.h"
+#include "lamella/core/for_each.h"
 #include "lamella_more/functions.h"
 
 // The less common operators; their library is loaded on the first call of one of them.
@@ -35,10 +36,7 @@ inline bool is_signed(const Tensor& tensor) { return tensor.is_signed(); }
                            std::optional<bool> pin_memory) {                                  \
     return lamella::name(size, dtype, layout, device, pin_memory);                            \
   }
-LAMELLA_UNNAMED(zeros)
-LAMELLA_UNNAMED(ones)
-LAMELLA_UNNAMED(rand)
-LAMELLA_UNNAMED(randn)
+LAMELLA_FOR_EACH(LAMELLA_UNNAMED, zeros, ones, rand, randn)
 #undef LAMELLA_UNNAMED
 
 // A tensor of the C++ type of its numbers, whereas torch::tensor() has the dtypes of Python's.

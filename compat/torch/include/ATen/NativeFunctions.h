@@ -3,10 +3,15 @@
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "lamella/api/composite.h"
-
 namespace at::native {
-using lamella::composite::contiguous;
+// `self` if it is dense in the format already, else a copy that is. The format is not Preserve.
+inline Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
+  if (self.is_contiguous(memory_format)) return self;
+  LAMELLA_CHECK(memory_format != MemoryFormat::Preserve,
+                "contiguous: expected 'memory_format' to name an order of the dimensions, got ",
+                memory_format);
+  return self.clone(memory_format);
+}
 // Defines a function that calls the method of the same name.
 #define LAMELLA_METHOD(name)                                               \
   template <class... A>                                                    \

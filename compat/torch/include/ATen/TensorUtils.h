@@ -90,33 +90,20 @@ LAMELLA_LAZY void checkDefined(CheckedFrom op, const TensorArg& arg) {
 LAMELLA_LAZY void checkAllDefined(CheckedFrom op, ArrayRef<TensorArg> tensors) {
   for (const TensorArg& arg : tensors) checkDefined(op, arg);
 }
-LAMELLA_LAZY void checkAllSameType(CheckedFrom op, ArrayRef<TensorArg> tensors) {
-  detail::check_same(op, tensors, "dtype", [](const Tensor& t) { return t.scalar_type(); });
-}
-LAMELLA_LAZY void checkSameType(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
-  checkAllSameType(op, {b, a});
-}
-LAMELLA_LAZY void checkAllSameSize(CheckedFrom op, ArrayRef<TensorArg> tensors) {
-  detail::check_same(op, tensors, "sizes", [](const Tensor& t) { return t.sizes(); });
-}
-LAMELLA_LAZY void checkSameSize(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
-  checkAllSameSize(op, {b, a});
-}
-LAMELLA_LAZY void checkAllSameNumel(CheckedFrom op, ArrayRef<TensorArg> tensors) {
-  detail::check_same(op, tensors, "number of elements", [](const Tensor& t) { return t.numel(); });
-}
-LAMELLA_LAZY void checkSameNumel(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
-  checkAllSameNumel(op, {b, a});
-}
-LAMELLA_LAZY void checkSameDim(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
-  detail::check_same(op, {b, a}, "number of dimensions", [](const Tensor& t) { return t.dim(); });
-}
-LAMELLA_LAZY void checkAllSameGPU(CheckedFrom op, ArrayRef<TensorArg> tensors) {
-  detail::check_same(op, tensors, "device", [](const Tensor& t) { return t.device(); });
-}
-LAMELLA_LAZY void checkSameGPU(CheckedFrom op, const TensorArg& a, const TensorArg& b) {
-  checkAllSameGPU(op, {b, a});
-}
+// Defines checkAllSame… of a list and checkSame… of two tensors.
+#define LAMELLA_CHECK_SAME(What, text, fact)                                                  \
+  LAMELLA_LAZY void checkAllSame##What(CheckedFrom op, ArrayRef<TensorArg> tensors) {         \
+    detail::check_same(op, tensors, text, [](const Tensor& t) { return t.fact(); });          \
+  }                                                                                           \
+  LAMELLA_LAZY void checkSame##What(CheckedFrom op, const TensorArg& a, const TensorArg& b) { \
+    checkAllSame##What(op, {b, a});                                                           \
+  }
+LAMELLA_CHECK_SAME(Type, "dtype", scalar_type)
+LAMELLA_CHECK_SAME(Size, "sizes", sizes)
+LAMELLA_CHECK_SAME(Numel, "number of elements", numel)
+LAMELLA_CHECK_SAME(Dim, "number of dimensions", dim)
+LAMELLA_CHECK_SAME(GPU, "device", device)
+#undef LAMELLA_CHECK_SAME
 LAMELLA_LAZY void checkDeviceType(CheckedFrom op, TensorList tensors, DeviceType type) {
   for (const Tensor& tensor : tensors) {
     LAMELLA_CHECK(!tensor.defined() || tensor.device().type() == type, op, ": expected tensors on ",

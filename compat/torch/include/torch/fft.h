@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "lamella/core/for_each.h"
+
 namespace torch::fft {
 using Norm = std::optional<std::string>;
 #define LAMELLA_FFT(name, Size, Dim, dim_default)                                               \
@@ -17,15 +19,12 @@ using Norm = std::optional<std::string>;
                                                       std::optional<std::string_view>)>();      \
     return op.call(self, n, dim, norm ? std::optional<std::string_view>(*norm) : std::nullopt); \
   }
-LAMELLA_FFT(fft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(ifft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(rfft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(irfft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(hfft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(ihfft, std::optional<int64_t>, int64_t, -1)
-LAMELLA_FFT(fftn, lamella::OptionalIntArrayRef, lamella::OptionalIntArrayRef, std::nullopt)
-LAMELLA_FFT(ifftn, lamella::OptionalIntArrayRef, lamella::OptionalIntArrayRef, std::nullopt)
-LAMELLA_FFT(rfftn, lamella::OptionalIntArrayRef, lamella::OptionalIntArrayRef, std::nullopt)
-LAMELLA_FFT(irfftn, lamella::OptionalIntArrayRef, lamella::OptionalIntArrayRef, std::nullopt)
+#define LAMELLA_FFT_1D(name) LAMELLA_FFT(name, std::optional<int64_t>, int64_t, -1)
+#define LAMELLA_FFT_ND(name) \
+  LAMELLA_FFT(name, lamella::OptionalIntArrayRef, lamella::OptionalIntArrayRef, std::nullopt)
+LAMELLA_FOR_EACH(LAMELLA_FFT_1D, fft, ifft, rfft, irfft, hfft, ihfft)
+LAMELLA_FOR_EACH(LAMELLA_FFT_ND, fftn, ifftn, rfftn, irfftn)
+#undef LAMELLA_FFT_1D
+#undef LAMELLA_FFT_ND
 #undef LAMELLA_FFT
 }  // namespace torch::fft

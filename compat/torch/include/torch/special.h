@@ -2,41 +2,17 @@
 #pragma once
 #include <ATen/Functions.h>
 
+#include "lamella/core/for_each.h"
+
 #define LAMELLA_NAMED(name)                                        \
   template <class... A>                                            \
   decltype(auto) name(A&&... arguments) {                          \
     return lamella::special_##name(std::forward<A>(arguments)...); \
   }
 namespace torch::special {
-LAMELLA_NAMED(digamma)
-LAMELLA_NAMED(entr)
-LAMELLA_NAMED(erf)
-LAMELLA_NAMED(erfc)
-LAMELLA_NAMED(erfcx)
-LAMELLA_NAMED(erfinv)
-LAMELLA_NAMED(exp2)
-LAMELLA_NAMED(expit)
-LAMELLA_NAMED(expm1)
-LAMELLA_NAMED(gammaln)
-LAMELLA_NAMED(i0)
-LAMELLA_NAMED(i0e)
-LAMELLA_NAMED(i1)
-LAMELLA_NAMED(i1e)
-LAMELLA_NAMED(log1p)
-LAMELLA_NAMED(log_ndtr)
-LAMELLA_NAMED(log_softmax)
-LAMELLA_NAMED(logit)
-LAMELLA_NAMED(logsumexp)
-LAMELLA_NAMED(multigammaln)
-LAMELLA_NAMED(ndtr)
-LAMELLA_NAMED(ndtri)
-LAMELLA_NAMED(polygamma)
-LAMELLA_NAMED(psi)
-LAMELLA_NAMED(round)
-LAMELLA_NAMED(sinc)
-LAMELLA_NAMED(softmax)
-LAMELLA_NAMED(xlog1py)
-LAMELLA_NAMED(xlogy)
-LAMELLA_NAMED(zeta)
+LAMELLA_FOR_EACH(LAMELLA_NAMED, digamma, entr, erf, erfc, erfcx, erfinv, exp2, expit, expm1,
+                 gammaln, i0, i0e, i1, i1e, log1p, log_ndtr, log_softmax, logit, logsumexp,
+                 multigammaln, ndtr, ndtri, polygamma, psi, round, sinc, softmax, xlog1py, xlogy,
+                 zeta)
 }  // namespace torch::special
 #undef LAMELLA_NAMED

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lamella/core/complex.h"
+#include "lamella/core/for_each.h"
 #include "lamella/core/half.h"
 #include "lamella/kernels/cpu/simd/error_function.h"
 #include "lamella/kernels/cpu/simd/exponential.h"
@@ -153,41 +154,23 @@ class Vectorized {
   Vectorized frac() const { return *this - trunc(); }
 
 // Defines a function by Lamella's vector function where T has one, else by the standard library's.
-#define LAMELLA_VEC_FUNCTION(name, own, standard)                                      \
+#define LAMELLA_VEC_FUNCTION(name)                                                     \
   Vectorized name() const {                                                            \
     if constexpr (std::is_same_v<Wide<T>, float> || std::is_same_v<Wide<T>, double>) { \
-      return by_vectors([](auto x) { return lamella::native::own(x); });               \
+      return by_vectors([](auto x) { return lamella::native::v_##name(x); });          \
     } else {                                                                           \
-      return each([](T x) { return static_cast<T>(standard(x)); });                    \
+      return each([](T x) { return static_cast<T>(std::name(x)); });                   \
     }                                                                                  \
   }
-  LAMELLA_VEC_FUNCTION(exp, v_exp, std::exp)
-  LAMELLA_VEC_FUNCTION(log, v_log, std::log)
-  LAMELLA_VEC_FUNCTION(sin, v_sin, std::sin)
-  LAMELLA_VEC_FUNCTION(cos, v_cos, std::cos)
-  LAMELLA_VEC_FUNCTION(tan, v_tan, std::tan)
-  LAMELLA_VEC_FUNCTION(asin, v_asin, std::asin)
-  LAMELLA_VEC_FUNCTION(acos, v_acos, std::acos)
-  LAMELLA_VEC_FUNCTION(atan, v_atan, std::atan)
-  LAMELLA_VEC_FUNCTION(asinh, v_asinh, std::asinh)
-  LAMELLA_VEC_FUNCTION(acosh, v_acosh, std::acosh)
-  LAMELLA_VEC_FUNCTION(atanh, v_atanh, std::atanh)
-  LAMELLA_VEC_FUNCTION(sinh, v_sinh, std::sinh)
-  LAMELLA_VEC_FUNCTION(cosh, v_cosh, std::cosh)
-  LAMELLA_VEC_FUNCTION(sqrt, v_sqrt, std::sqrt)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, exp, log, sin, cos, tan, asin, acos, atan, asinh, acosh,
+                   atanh, sinh, cosh, sqrt)
 #undef LAMELLA_VEC_FUNCTION
 // The same for real numbers alone.
-#define LAMELLA_VEC_FUNCTION(name, own)                                \
-  Vectorized name() const {                                            \
-    return by_vectors([](auto x) { return lamella::native::own(x); }); \
+#define LAMELLA_VEC_FUNCTION(name)                                          \
+  Vectorized name() const {                                                 \
+    return by_vectors([](auto x) { return lamella::native::v_##name(x); }); \
   }
-  LAMELLA_VEC_FUNCTION(exp2, v_exp2)
-  LAMELLA_VEC_FUNCTION(expm1, v_expm1)
-  LAMELLA_VEC_FUNCTION(log1p, v_log1p)
-  LAMELLA_VEC_FUNCTION(erf, v_erf)
-  LAMELLA_VEC_FUNCTION(erfc, v_erfc)
-  LAMELLA_VEC_FUNCTION(erfinv, v_erfinv)
-  LAMELLA_VEC_FUNCTION(sigmoid, v_sigmoid)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, exp2, expm1, log1p, erf, erfc, erfinv, sigmoid)
 #undef LAMELLA_VEC_FUNCTION
   Vectorized exp_u20() const { return exp(); }
   Vectorized fexp_u20() const { return exp(); }
@@ -195,30 +178,20 @@ class Vectorized {
     return each([](T x) { return static_cast<T>(std::tanh(static_cast<Wide<T>>(x))); });
   }
 // Functions that the standard library has, lane by lane.
-#define LAMELLA_VEC_FUNCTION(name, standard)                                            \
-  Vectorized name() const {                                                             \
-    return each([](T x) { return static_cast<T>(standard(static_cast<Wide<T>>(x))); }); \
+#define LAMELLA_VEC_FUNCTION(name)                                                       \
+  Vectorized name() const {                                                              \
+    return each([](T x) { return static_cast<T>(std::name(static_cast<Wide<T>>(x))); }); \
   }
-  LAMELLA_VEC_FUNCTION(log2, std::log2)
-  LAMELLA_VEC_FUNCTION(log10, std::log10)
-  LAMELLA_VEC_FUNCTION(lgamma, std::lgamma)
-  LAMELLA_VEC_FUNCTION(ceil, std::ceil)
-  LAMELLA_VEC_FUNCTION(floor, std::floor)
-  LAMELLA_VEC_FUNCTION(round, std::nearbyint)
-  LAMELLA_VEC_FUNCTION(trunc, std::trunc)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, log2, log10, lgamma, ceil, floor, nearbyint, trunc)
 #undef LAMELLA_VEC_FUNCTION
-#define LAMELLA_VEC_FUNCTION(name, standard)                                             \
-  Vectorized name(const Vectorized& other) const {                                       \
-    return each(other, [](T x, T y) {                                                    \
-      return static_cast<T>(standard(static_cast<Wide<T>>(x), static_cast<Wide<T>>(y))); \
-    });                                                                                  \
+  Vectorized round() const { return nearbyint(); }
+#define LAMELLA_VEC_FUNCTION(name)                                                        \
+  Vectorized name(const Vectorized& other) const {                                        \
+    return each(other, [](T x, T y) {                                                     \
+      return static_cast<T>(std::name(static_cast<Wide<T>>(x), static_cast<Wide<T>>(y))); \
+    });                                                                                   \
   }
-  LAMELLA_VEC_FUNCTION(pow, std::pow)
-  LAMELLA_VEC_FUNCTION(fmod, std::fmod)
-  LAMELLA_VEC_FUNCTION(hypot, std::hypot)
-  LAMELLA_VEC_FUNCTION(atan2, std::atan2)
-  LAMELLA_VEC_FUNCTION(nextafter, std::nextafter)
-  LAMELLA_VEC_FUNCTION(copysign, std::copysign)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, pow, fmod, hypot, atan2, nextafter, copysign)
 #undef LAMELLA_VEC_FUNCTION
 
   Vectorized operator-() const {
@@ -235,19 +208,14 @@ class Vectorized {
     return a.each(b, [](T x, T y) { return static_cast<T>(x op y); });      \
   }                                                                         \
   friend Vectorized& operator op##=(Vectorized & a, const Vectorized & b) { return a = a op b; }
-  LAMELLA_VEC_OPERATOR(+)
-  LAMELLA_VEC_OPERATOR(-)
-  LAMELLA_VEC_OPERATOR(*)
-  LAMELLA_VEC_OPERATOR(/)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_OPERATOR, +, -, *, /)
 #undef LAMELLA_VEC_OPERATOR
 #define LAMELLA_VEC_OPERATOR(op)                                            \
   friend Vectorized operator op(const Vectorized& a, const Vectorized& b) { \
     return a.bits(b, [](auto x, auto y) { return x op y; });                \
   }                                                                         \
   friend Vectorized& operator op##=(Vectorized & a, const Vectorized & b) { return a = a op b; }
-  LAMELLA_VEC_OPERATOR(&)
-  LAMELLA_VEC_OPERATOR(|)
-  LAMELLA_VEC_OPERATOR(^)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_OPERATOR, &, |, ^)
 #undef LAMELLA_VEC_OPERATOR
   friend Vectorized operator<<(const Vectorized& a, const Vectorized& b) {
     return a.each(b, [](T x, T y) { return static_cast<T>(x << y); });
@@ -351,6 +319,14 @@ class Vectorized {
 
 // ---- Functions of vectors ----
 
+template <class Stream, class T>
+  requires requires(Stream& out) { out.write("", 1); }
+Stream& operator<<(Stream& out, const Vectorized<T>& vector) {
+  out << "vec[";
+  for (int i = 0; i < vector.size(); ++i) out << (i == 0 ? "" : ", ") << vector[i];
+  return out << "]", out;
+}
+
 // NaN if one of the two is.
 template <class T>
 Vectorized<T> maximum(const Vectorized<T>& a, const Vectorized<T>& b) {
@@ -416,8 +392,13 @@ Vectorized<To> cast(const Vectorized<From>& from) {
   return Vectorized<To>::loadu(&from);
 }
 template <class T>
+using int_same_size_t =
+    std::conditional_t<sizeof(T) == 8, int64_t,
+                       std::conditional_t<sizeof(T) == 4, int32_t,
+                                          std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>>;
+template <class T>
 auto convert_to_int_of_same_size(const Vectorized<T>& from) {
-  using I = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  using I = int_same_size_t<T>;
   return Vectorized<I>::lanewise([&](int i) { return static_cast<I>(std::nearbyint(from[i])); });
 }
 template <class From, class To>

@@ -12,9 +12,9 @@ template <class T>
 using VectorOf = Vectorized<Wide<T>>;
 
 // `count` elements, at most one vector of them.
-template <class T>
-VectorOf<T> load_wide(const T* from, int64_t count) {
-  if constexpr (std::is_same_v<T, Wide<T>>) {
+template <class T, class In>
+VectorOf<T> load_wide(const In* from, int64_t count) {
+  if constexpr (std::is_same_v<In, Wide<T>>) {
     return VectorOf<T>::loadu(from, count);
   } else {
     return VectorOf<T>::lanewise(
@@ -39,8 +39,8 @@ void map_arrays(F&& f, T* out, int64_t size, const In*... in) {
     store_wide<T>(f(load_wide<T>(in + i, count)...), out + i, count);
   }
 }
-template <class T, class F>
-void map(F&& f, T* out, const T* in, int64_t size) {
+template <class T, class F, class In>
+void map(F&& f, T* out, const In* in, int64_t size) {
   map_arrays<T>(f, out, size, in);
 }
 template <class T, class F>

@@ -4,6 +4,8 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/Layout.h>
 
+#include "lamella/core/for_each.h"
+
 namespace c10 {
 enum class Backend {
   CPU,
@@ -24,31 +26,17 @@ enum class Backend {
 
 // The device type of a backend's tensors; TypeError for Undefined.
 inline lamella::DeviceType backendToDeviceType(Backend backend) {
-  using lamella::DeviceType;
   switch (backend) {
-    case Backend::CPU:
+#define LAMELLA_BACKEND(name) \
+  case Backend::name:         \
+    return lamella::DeviceType::name;
+    LAMELLA_FOR_EACH(LAMELLA_BACKEND, CPU, CUDA, HIP, XLA, XPU, MPS, HPU, IPU, Meta, PrivateUse1)
+#undef LAMELLA_BACKEND
     case Backend::SparseCPU:
     case Backend::QuantizedCPU:
-      return DeviceType::CPU;
-    case Backend::CUDA:
+      return lamella::DeviceType::CPU;
     case Backend::SparseCUDA:
-      return DeviceType::CUDA;
-    case Backend::HIP:
-      return DeviceType::HIP;
-    case Backend::XLA:
-      return DeviceType::XLA;
-    case Backend::XPU:
-      return DeviceType::XPU;
-    case Backend::MPS:
-      return DeviceType::MPS;
-    case Backend::HPU:
-      return DeviceType::HPU;
-    case Backend::IPU:
-      return DeviceType::IPU;
-    case Backend::Meta:
-      return DeviceType::Meta;
-    case Backend::PrivateUse1:
-      return DeviceType::PrivateUse1;
+      return lamella::DeviceType::CUDA;
     case Backend::Undefined:
       break;
   }

@@ -4,11 +4,8 @@
 #include "lamella/core/layout.h"
 
 namespace lamella {
-LAMELLA_HIDDEN inline constexpr Layout kSparse = Layout::Sparse;
-LAMELLA_HIDDEN inline constexpr Layout kSparseCsr = Layout::SparseCsr;
-LAMELLA_HIDDEN inline constexpr Layout kMkldnn = Layout::Mkldnn;
-LAMELLA_HIDDEN inline constexpr Layout kSparseCsc = Layout::SparseCsc;
-LAMELLA_HIDDEN inline constexpr Layout kSparseBsr = Layout::SparseBsr;
-LAMELLA_HIDDEN inline constexpr Layout kSparseBsc = Layout::SparseBsc;
-LAMELLA_HIDDEN inline constexpr Layout kJagged = Layout::Jagged;
+LAMELLA_HIDDEN inline constexpr Layout kSparse = Layout::Sparse, kSparseCsr = Layout::SparseCsr,
+                                       kMkldnn = Layout::Mkldnn, kSparseCsc = Layout::SparseCsc,
+                                       kSparseBsr = Layout::SparseBsr,
+                                       kSparseBsc = Layout::SparseBsc, kJagged = Layout::Jagged;
 }  // namespace lamella

@@ -6,18 +6,15 @@
 // Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
 // PyTorch's other spellings.
-LAMELLA_HIDDEN inline constexpr ScalarType kU8 = ScalarType::Byte;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt8 = ScalarType::Char;
-LAMELLA_HIDDEN inline constexpr ScalarType kUInt8 = ScalarType::Byte;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt16 = ScalarType::Short;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt32 = ScalarType::Int;
-LAMELLA_HIDDEN inline constexpr ScalarType kInt64 = ScalarType::Long;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat16 = ScalarType::Half;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat32 = ScalarType::Float;
-LAMELLA_HIDDEN inline constexpr ScalarType kFloat64 = ScalarType::Double;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplexFloat32 = ScalarType::ComplexHalf;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplex64 = ScalarType::ComplexFloat;
-LAMELLA_HIDDEN inline constexpr ScalarType kComplex128 = ScalarType::ComplexDouble;
+LAMELLA_HIDDEN inline constexpr ScalarType kU8 = ScalarType::Byte, kInt8 = ScalarType::Char,
+                                           kUInt8 = ScalarType::Byte, kInt16 = ScalarType::Short,
+                                           kInt32 = ScalarType::Int, kInt64 = ScalarType::Long,
+                                           kFloat16 = ScalarType::Half,
+                                           kFloat32 = ScalarType::Float,
+                                           kFloat64 = ScalarType::Double,
+                                           kComplexFloat32 = ScalarType::ComplexHalf,
+                                           kComplex64 = ScalarType::ComplexFloat,
+                                           kComplex128 = ScalarType::ComplexDouble;
 inline constexpr size_t elementSize(ScalarType type) { return element_size(type); }
 inline constexpr bool isFloatingType(ScalarType type) { return is_floating_point(type); }
 inline constexpr bool isComplexType(ScalarType type) { return is_complex(type); }

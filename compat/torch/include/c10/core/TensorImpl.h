@@ -12,25 +12,18 @@ inline int64_t size_between_dim_(int k, int l, IntArrayRef dims) {
   LAMELLA_CHECK(0 <= k && 0 <= l && static_cast<size_t>(k) < dims.size() &&
                     static_cast<size_t>(l) < dims.size(),
                 "size_between_dim_: expected dimensions of ", dims, ", got ", k, " and ", l);
-  int64_t product = 1;
-  for (int d = std::min(k, l) + 1; d < std::max(k, l); ++d) {
-    product *= dims[static_cast<size_t>(d)];
-  }
-  return product;
+  const int first = std::min(k, l) + 1, last = std::max(k, l);
+  return first < last ? multiply_integers(dims.begin() + first, dims.begin() + last) : 1;
 }
 inline int64_t size_to_dim_(int k, IntArrayRef dims) {
   LAMELLA_CHECK(k >= 0 && static_cast<size_t>(k) <= dims.size(),
                 "size_to_dim_: expected 'k' to be from 0 to ", dims.size(), ", got ", k);
-  int64_t product = 1;
-  for (int64_t size : dims.slice(0, static_cast<size_t>(k))) product *= size;
-  return product;
+  return multiply_integers(dims.slice(0, static_cast<size_t>(k)));
 }
 inline int64_t size_from_dim_(int k, IntArrayRef dims) {
   LAMELLA_CHECK(k >= 0 && static_cast<size_t>(k) <= dims.size(),
                 "size_from_dim_: expected 'k' to be from 0 to ", dims.size(), ", got ", k);
-  int64_t product = 1;
-  for (int64_t size : dims.slice(static_cast<size_t>(k))) product *= size;
-  return product;
+  return multiply_integers(dims.slice(static_cast<size_t>(k)));
 }
 inline int canonical_axis_index_(int axis, int ndims) {
   LAMELLA_CHECK(-ndims <= axis && axis < ndims,

@@ -17,7 +17,7 @@ class CUDAGuard {
   CUDAGuard(const CUDAGuard&) = delete;
   CUDAGuard& operator=(const CUDAGuard&) = delete;
   ~CUDAGuard() {
-    lamella_device_exchange(static_cast<uint8_t>(DeviceType::CUDA), original_, nullptr);
+    lamella_device_exchange(kCudaType, original_, nullptr);
     lamella_cuda_enter(original_);
   }
   void set_index(DeviceIndex device) { ExchangeDevice(device); }
@@ -111,8 +111,7 @@ class CUDAMultiStreamGuard {
   explicit CUDAMultiStreamGuard(ArrayRef<CUDAStream> streams) {
     for (const CUDAStream& stream : streams) {
       former_.push_back(detail::stream_of(
-          stream.device_index(),
-          lamella_stream_current(static_cast<uint8_t>(DeviceType::CUDA), stream.device_index())));
+          stream.device_index(), lamella_stream_current(kCudaType, stream.device_index())));
       setCurrentCUDAStream(stream);
     }
   }
@@ -120,8 +119,7 @@ class CUDAMultiStreamGuard {
   CUDAMultiStreamGuard& operator=(const CUDAMultiStreamGuard&) = delete;
   ~CUDAMultiStreamGuard() {
     for (const CUDAStream& stream : former_) {
-      lamella_stream_exchange(static_cast<uint8_t>(DeviceType::CUDA), stream.device_index(),
-                              stream.id(), nullptr);
+      lamella_stream_exchange(kCudaType, stream.device_index(), stream.id(), nullptr);
     }
   }
 
@@ -132,9 +130,6 @@ class CUDAMultiStreamGuard {
 }  // namespace c10::cuda
 
 namespace at::cuda {
-using c10::cuda::CUDAGuard;
-using c10::cuda::CUDAMultiStreamGuard;
-using c10::cuda::CUDAStreamGuard;
-using c10::cuda::OptionalCUDAGuard;
-using c10::cuda::OptionalCUDAStreamGuard;
+using c10::cuda::CUDAGuard, c10::cuda::CUDAMultiStreamGuard, c10::cuda::CUDAStreamGuard,
+    c10::cuda::OptionalCUDAGuard, c10::cuda::OptionalCUDAStreamGuard;
 }  // namespace at::cuda

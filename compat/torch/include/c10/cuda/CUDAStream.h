@@ -67,8 +67,7 @@ inline CUDAStream getCurrentCUDAStream(DeviceIndex device = -1) {
   const DeviceIndex current = current_device();
   if (device < 0) device = current;
   if (device == current) lamella::detail::check(lamella_cuda_enter(device));
-  return detail::stream_of(device,
-                           lamella_stream_current(static_cast<uint8_t>(DeviceType::CUDA), device));
+  return detail::stream_of(device, lamella_stream_current(kCudaType, device));
 }
 inline CUDAStream getStreamFromPool(const int priority, DeviceIndex device = -1) {
   return CUDAStream(
@@ -85,8 +84,8 @@ inline CUDAStream getStreamFromExternal(cudaStream_t handle, DeviceIndex device)
   return detail::stream_of(device, id);
 }
 inline void setCurrentCUDAStream(CUDAStream stream) {
-  lamella::detail::check(lamella_stream_exchange(static_cast<uint8_t>(DeviceType::CUDA),
-                                                 stream.device_index(), stream.id(), nullptr));
+  lamella::detail::check(
+      lamella_stream_exchange(kCudaType, stream.device_index(), stream.id(), nullptr));
 }
 inline std::ostream& operator<<(std::ostream& out, const CUDAStream& stream) {
   return out << "stream " << stream.id() << " on device cuda:" << int{stream.device_index()};
@@ -102,10 +101,6 @@ struct std::hash<c10::cuda::CUDAStream> {
 };
 
 namespace at::cuda {
-using c10::cuda::CUDAStream;
-using c10::cuda::getCurrentCUDAStream;
-using c10::cuda::getDefaultCUDAStream;
-using c10::cuda::getStreamFromExternal;
-using c10::cuda::getStreamFromPool;
-using c10::cuda::setCurrentCUDAStream;
+using c10::cuda::CUDAStream, c10::cuda::getCurrentCUDAStream, c10::cuda::getDefaultCUDAStream,
+    c10::cuda::getStreamFromExternal, c10::cuda::getStreamFromPool, c10::cuda::setCurrentCUDAStream;
 }  // namespace at::cuda

@@ -1,6 +1,7 @@
 // c10::detail::bits_from_f32 and its kin, and nextafter of bfloat16.
 #pragma once
 #include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 
 #include <bit>
 #include <cmath>
@@ -19,6 +20,11 @@ inline uint16_t round_to_nearest_even(float value) {
 }  // namespace c10::detail
 
 namespace std {
+template <class T>
+inline constexpr bool is_reduced_floating_point_v =
+    is_same_v<T, c10::BFloat16> || is_same_v<T, c10::Half>;
+template <class T>
+struct is_reduced_floating_point : bool_constant<is_reduced_floating_point_v<T>> {};
 // The next number of bfloat16 after `from` in the direction of `to`.
 inline c10::BFloat16 nextafter(c10::BFloat16 from, c10::BFloat16 to) {
   const float a = from, b = to;

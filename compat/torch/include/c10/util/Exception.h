@@ -12,6 +12,7 @@
     ::lamella::detail::check_failed<::c10::type>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   }
 #define TORCH_CHECK(condition, ...) TORCH_CHECK_WITH(Error, condition __VA_OPT__(, ) __VA_ARGS__)
+#define STD_TORCH_CHECK(condition, ...) TORCH_CHECK(condition __VA_OPT__(, ) __VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) \
   TORCH_CHECK_WITH(IndexError, condition __VA_OPT__(, ) __VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) \

@@ -15,11 +15,18 @@ class Registry {
 
   // Error for a key that is registered with the same priority; a higher priority replaces it.
   void Register(const Key& key, Creator creator, RegistryPriority priority = REGISTRY_DEFAULT) {
-    enter(key, std::move(creator), "", priority);
+    Register(key, std::move(creator), "", priority);
   }
-  void Register(const Key& key, Creator creator, const std::string& help,
+  void Register(const Key& key, Creator creator, std::string help,
                 RegistryPriority priority = REGISTRY_DEFAULT) {
-    enter(key, std::move(creator), help, priority);
+    std::lock_guard<std::mutex> guard(mutex_);
+    auto found = entries_.find(key);
+    if (found != entries_.end()) {
+      LAMELLA_CHECK(found->second.priority != priority, "Registry: expected a key of its own, got ",
+                    key, " again");
+      if (found->second.priority > priority) return;
+    }
+    entries_[key] = {std::move(creator), std::move(help), priority};
   }
   bool Has(const Key& key) const {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -56,17 +63,6 @@ class Registry {
     std::string help;
     RegistryPriority priority;
   };
-
-  void enter(const Key& key, Creator creator, std::string help, RegistryPriority priority) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    auto found = entries_.find(key);
-    if (found != entries_.end()) {
-      LAMELLA_CHECK(found->second.priority != priority, "Registry: expected a key of its own, got ",
-                    key, " again");
-      if (found->second.priority > priority) return;
-    }
-    entries_[key] = {std::move(creator), std::move(help), priority};
-  }
 
   mutable std::mutex mutex_;
   std::unordered_map<Key, Entry> entries_;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lamella/core/complex.h"
+#include "lamella/core/for_each.h"
 
 // C's functions do the work, in double, so that <complex> need not be included.
 namespace lamella::complex_math {
@@ -19,17 +20,13 @@ template <class T>
 complex<T> own(Builtin z) {
   return {static_cast<T>(__real__ z), static_cast<T>(__imag__ z)};
 }
-#define LAMELLA_FOR_COMPLEX(X) \
-  X(exp)                       \
-  X(log)                       \
-  X(sqrt)                      \
-  X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh)
 #define LAMELLA_DEFINE(name)                      \
   template <class T>                              \
   complex<T> name(const complex<T>& z) {          \
     return own<T>(__builtin_c##name(builtin(z))); \
   }
-LAMELLA_FOR_COMPLEX(LAMELLA_DEFINE)
+LAMELLA_FOR_EACH(LAMELLA_DEFINE, exp, log, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh,
+                 asinh, acosh, atanh)
 #undef LAMELLA_DEFINE
 
 template <class T>
@@ -77,15 +74,12 @@ complex<T> pow(const std::type_identity_t<T>& a, const complex<T>& b) {
 }  // namespace lamella::complex_math
 
 #define LAMELLA_USE(name) using lamella::complex_math::name;
-#define LAMELLA_USE_ALL                                                                         \
-  LAMELLA_FOR_COMPLEX(LAMELLA_USE)                                                              \
-  using lamella::complex_math::abs, lamella::complex_math::arg, lamella::complex_math::log2,    \
-      lamella::complex_math::log10, lamella::complex_math::log1p, lamella::complex_math::expm1, \
-      lamella::complex_math::pow;
+#define LAMELLA_USE_ALL                                                                            \
+  LAMELLA_FOR_EACH(LAMELLA_USE, exp, log, sqrt, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, \
+                   asinh, acosh, atanh, abs, arg, log2, log10, log1p, expm1, pow)
 LAMELLA_USE_ALL
 namespace std {
 LAMELLA_USE_ALL
 }
 #undef LAMELLA_USE_ALL
 #undef LAMELLA_USE
-#undef LAMELLA_FOR_COMPLEX

@@ -56,10 +56,9 @@ class order_preserving_flat_hash_map {
     return place == places_.end() ? end() : place->second;
   }
   const_iterator find(const K& key) const {
-    auto place = places_.find(key);
-    return place == places_.end() ? end() : const_iterator(place->second);
+    return const_cast<order_preserving_flat_hash_map*>(this)->find(key);
   }
-  bool contains(const K& key) const { return places_.count(key) != 0; }
+  bool contains(const K& key) const { return count(key) != 0; }
   size_t count(const K& key) const { return places_.count(key); }
   // Throws std::out_of_range if the key is missing.
   V& at(const K& key) { return places_.at(key)->second; }
@@ -104,11 +103,9 @@ class order_preserving_flat_hash_map {
     return std::is_permutation(begin(), end(), other.begin(), other.end());
   }
   size_t erase(const K& key) {
-    auto place = places_.find(key);
-    if (place == places_.end()) return 0;
-    entries_.erase(place->second);
-    places_.erase(place);
-    return 1;
+    const size_t before = size();
+    if (iterator at = find(key); at != end()) erase(at);
+    return before - size();
   }
   void clear() {
     places_.clear();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -34,23 +35,13 @@ struct TempFile {
   }
   ~TempFile() {
     if (fd >= 0) close(fd);
-    if (!name.empty()) unlink(name.c_str());
+    if (!name.empty()) std::remove(name.c_str());  // an empty folder as well
   }
   std::string name;
   int fd = -1;
 };
-struct TempDir {
-  TempDir() = default;
-  explicit TempDir(std::string folder) : name(std::move(folder)) {}
-  TempDir(TempDir&& other) noexcept : name(std::exchange(other.name, {})) {}
-  TempDir& operator=(TempDir&& other) noexcept {
-    std::swap(name, other.name);
-    return *this;
-  }
-  ~TempDir() {
-    if (!name.empty()) rmdir(name.c_str());
-  }
-  std::string name;
+struct TempDir : TempFile {
+  explicit TempDir(std::string folder = {}) : TempFile(std::move(folder), -1) {}
 };
 
 inline std::optional<TempFile> try_make_tempfile(const std::string& prefix = "torch-file-") {

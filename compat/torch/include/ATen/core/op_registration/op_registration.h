@@ -3,11 +3,35 @@
 //
 //   static auto registry = torch::RegisterOperators().op("mine::twice", &twice);
 #pragma once
+#include <dlfcn.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/library.h>
 #include <torch/unordered_map_values.h>
+#include <unwind.h>
 
-#include "lamella/dispatch/loader_frames.h"
+namespace lamella::detail {
+// Whether the caller runs in an initialiser of a library that is being loaded, where an exception
+// would end the program.
+// The dynamic linker calls such initialisers, so one of the callers is its code. The initialisers
+// of a program itself are called by the C library instead; what they throw ends the program.
+LAMELLA_LAZY LAMELLA_COLD bool inside_initialiser() {
+  bool found = false;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* context, void* result) {
+        Dl_info info;
+        void* address = reinterpret_cast<void*>(_Unwind_GetIP(context));
+        if (address == nullptr || dladdr(address, &info) == 0) return _URC_NO_REASON;
+        if (std::string_view(info.dli_fname).find("/ld-linux") == std::string_view::npos) {
+          return _URC_NO_REASON;
+        }
+        *static_cast<bool*>(result) = true;
+        return _URC_END_OF_STACK;
+      },
+      &found);
+  return found;
+}
+
+}  // namespace lamella::detail
 
 namespace c10 {
 
@@ -38,19 +62,15 @@ class RegisterOperators {
     Options&& kernel(DispatchKey key, A&&... arguments) && {
       return std::move(*this).add(key, CppFunction(make<Functor>(std::forward<A>(arguments)...)));
     }
-    template <class Functor, class... A>
-    Options&& catchAllKernel(A&&... arguments) && {
-      return std::move(*this).add(DispatchKey::None,
-                                  CppFunction(make<Functor>(std::forward<A>(arguments)...)));
-    }
     // Registers a lambda or a function pointer.
     template <class F>
     Options&& kernel(DispatchKey key, F&& f) && {
       return std::move(*this).add(key, CppFunction(std::forward<F>(f)));
     }
-    template <class F>
-    Options&& catchAllKernel(F&& f) && {
-      return std::move(*this).add(DispatchKey::None, CppFunction(std::forward<F>(f)));
+    template <class... Functor, class... A>
+    Options&& catchAllKernel(A&&... arguments) && {
+      return std::move(*this).template kernel<Functor...>(DispatchKey::None,
+                                                          std::forward<A>(arguments)...);
     }
     LAMELLA_LAZY Options&& schema(const std::string& text) && {
       LAMELLA_CHECK(schema_.empty(), "RegisterOperators: expected one schema, got '", schema_,

@@ -22,16 +22,14 @@ inline LocalDispatchKeySet tls_local_dispatch_key_set() {
   return {DispatchKeySet::from_raw_repr(lamella_thread.included),
           DispatchKeySet::from_raw_repr(lamella_thread.excluded)};
 }
-inline bool tls_is_dispatch_key_included(DispatchKey key) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.included).has_any(DispatchKeySet(key));
-}
-inline bool tls_is_dispatch_key_excluded(DispatchKey key) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.excluded).has_any(DispatchKeySet(key));
-}
-inline bool tls_is_dispatch_keyset_included(DispatchKeySet keys) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.included).isSupersetOf(keys);
-}
-inline bool tls_is_dispatch_keyset_excluded(DispatchKeySet keys) {
-  return DispatchKeySet::from_raw_repr(lamella_thread.excluded).isSupersetOf(keys);
-}
+#define LAMELLA_TLS_IS(included)                                                                \
+  inline bool tls_is_dispatch_key_##included(DispatchKey key) {                                 \
+    return DispatchKeySet::from_raw_repr(lamella_thread.included).has_any(DispatchKeySet(key)); \
+  }                                                                                             \
+  inline bool tls_is_dispatch_keyset_##included(DispatchKeySet keys) {                          \
+    return DispatchKeySet::from_raw_repr(lamella_thread.included).isSupersetOf(keys);           \
+  }
+LAMELLA_TLS_IS(included)
+LAMELLA_TLS_IS(excluded)
+#undef LAMELLA_TLS_IS
 }  // namespace c10::impl

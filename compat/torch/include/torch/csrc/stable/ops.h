@@ -36,18 +36,16 @@ inline Tensor new_zeros(const lamella::Tensor& self, lamella::IntArrayRef size,
                         OptionalDevice device = {}, std::optional<bool> pin_memory = {}) {
   return self.new_zeros(size, dtype, layout, device, pin_memory);
 }
-inline Tensor fill_(const lamella::Tensor& self, const lamella::Scalar& value) {
-  return self.fill_(value);
-}
-inline Tensor zero_(const lamella::Tensor& self) { return self.zero_(); }
-inline Tensor copy_(const lamella::Tensor& self, const lamella::Tensor& source,
-                    bool non_blocking = false) {
-  return self.copy_(source, non_blocking);
-}
-inline Tensor contiguous(const lamella::Tensor& self,
-                         lamella::MemoryFormat format = lamella::MemoryFormat::Contiguous) {
-  return self.contiguous(format);
-}
+#define LAMELLA_METHOD(name)                                     \
+  template <class... A>                                          \
+  Tensor name(const lamella::Tensor& self, const A&... others) { \
+    return self.name(others...);                                 \
+  }
+LAMELLA_METHOD(fill_)
+LAMELLA_METHOD(zero_)
+LAMELLA_METHOD(copy_)
+LAMELLA_METHOD(contiguous)
+#undef LAMELLA_METHOD
 inline Tensor to(const lamella::Tensor& self, OptionalType dtype = {}, OptionalLayout layout = {},
                  OptionalDevice device = {}, std::optional<bool> pin_memory = {},
                  bool non_blocking = false, bool copy = false,

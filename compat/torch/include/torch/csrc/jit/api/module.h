@@ -31,29 +31,23 @@ class Module {
   Module() { detail::no_torchscript("Module"); }
   explicit Module(const std::string&) { detail::no_torchscript("Module"); }
   lamella::IValue forward(std::vector<lamella::IValue>) { detail::no_torchscript("Module"); }
-  template <class... A>
-  lamella::IValue operator()(A&&...) {
-    detail::no_torchscript("Module");
+#define LAMELLA_NO_TORCHSCRIPT(Result, name) \
+  template <class... A>                      \
+  Result name(A&&...) const {                \
+    detail::no_torchscript("Module");        \
   }
-  std::optional<Method> find_method(const std::string&) const { detail::no_torchscript("Module"); }
-  Method get_method(const std::string&) const { detail::no_torchscript("Module"); }
-  template <class... A>
-  lamella::IValue run_method(const std::string&, A&&...) {
-    detail::no_torchscript("Module");
-  }
-  lamella::IValue attr(const std::string&) const { detail::no_torchscript("Module"); }
-  bool hasattr(const std::string&) const { detail::no_torchscript("Module"); }
-  void setattr(const std::string&, const lamella::IValue&) { detail::no_torchscript("Module"); }
-  void train(bool = true) { detail::no_torchscript("Module"); }
-  void eval() { detail::no_torchscript("Module"); }
-  template <class... A>
-  void to(A&&...) {
-    detail::no_torchscript("Module");
-  }
-  template <class... A>
-  void save(A&&...) const {
-    detail::no_torchscript("Module");
-  }
+  LAMELLA_NO_TORCHSCRIPT(lamella::IValue, operator())
+  LAMELLA_NO_TORCHSCRIPT(lamella::IValue, run_method)
+  LAMELLA_NO_TORCHSCRIPT(lamella::IValue, attr)
+  LAMELLA_NO_TORCHSCRIPT(std::optional<Method>, find_method)
+  LAMELLA_NO_TORCHSCRIPT(Method, get_method)
+  LAMELLA_NO_TORCHSCRIPT(bool, hasattr)
+  LAMELLA_NO_TORCHSCRIPT(void, setattr)
+  LAMELLA_NO_TORCHSCRIPT(void, train)
+  LAMELLA_NO_TORCHSCRIPT(void, eval)
+  LAMELLA_NO_TORCHSCRIPT(void, to)
+  LAMELLA_NO_TORCHSCRIPT(void, save)
+#undef LAMELLA_NO_TORCHSCRIPT
 };
 
 // Throws: Lamella cannot read TorchScript files.

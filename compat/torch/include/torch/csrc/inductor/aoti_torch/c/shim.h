@@ -12,56 +12,32 @@ using AOTITorchError = int32_t;
 #define TORCH_ERROR_CODE_CHECK(call) ::lamella::detail::check(call)
 #define AOTI_TORCH_ERROR_CODE_CHECK(call) TORCH_ERROR_CODE_CHECK(call)
 
-namespace lamella::detail {
-template <class T>
-AOTITorchError shim_result(T* result, T value) {
-  *result = value;
-  return AOTI_TORCH_SUCCESS;
-}
-}  // namespace lamella::detail
-
 inline AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor) {
   lamella::TensorBase::adopt(tensor);
   return AOTI_TORCH_SUCCESS;
 }
-inline AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void** result) {
-  return lamella::detail::shim_result(result, lamella::TensorBase::borrow(tensor).data_ptr());
-}
-inline AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t* result) {
-  return lamella::detail::shim_result(result, int64_t{tensor->ndim});
-}
-inline AOTITorchError aoti_torch_get_numel(AtenTensorHandle tensor, int64_t* result) {
-  return lamella::detail::shim_result(result, tensor->numel);
-}
-inline AOTITorchError aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* result) {
-  return lamella::detail::shim_result(result, tensor->storage_offset);
-}
-inline AOTITorchError aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t** result) {
-  return lamella::detail::shim_result(result, const_cast<int64_t*>(tensor->sizes));
-}
-inline AOTITorchError aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** result) {
-  return lamella::detail::shim_result(result, const_cast<int64_t*>(tensor->strides));
-}
+// Defines a function that gives a property of `tensor`.
+#define LAMELLA_SHIM(name, Result, value)                                            \
+  inline AOTITorchError aoti_torch_##name(AtenTensorHandle tensor, Result* result) { \
+    return lamella::detail::guarded([&] { *result = value; });                       \
+  }
+LAMELLA_SHIM(get_data_ptr, void*, lamella::TensorBase::borrow(tensor).data_ptr())
+LAMELLA_SHIM(get_dim, int64_t, tensor->ndim)
+LAMELLA_SHIM(get_numel, int64_t, tensor->numel)
+LAMELLA_SHIM(get_storage_offset, int64_t, tensor->storage_offset)
+LAMELLA_SHIM(get_sizes, int64_t*, const_cast<int64_t*>(tensor->sizes))
+LAMELLA_SHIM(get_strides, int64_t*, const_cast<int64_t*>(tensor->strides))
+LAMELLA_SHIM(get_dtype, int32_t, tensor->scalar_type)
+LAMELLA_SHIM(get_device_type, int32_t, tensor->device_type)
+LAMELLA_SHIM(get_device_index, int32_t, tensor->device_index)
+LAMELLA_SHIM(is_contiguous, bool, (tensor->flags & LAMELLA_TENSOR_CONTIGUOUS) != 0)
+LAMELLA_SHIM(is_defined, bool, tensor != nullptr)
+#undef LAMELLA_SHIM
 inline AOTITorchError aoti_torch_get_size(AtenTensorHandle tensor, int64_t d, int64_t* result) {
   return lamella::detail::guarded([&] { *result = lamella::TensorBase::borrow(tensor).size(d); });
 }
 inline AOTITorchError aoti_torch_get_stride(AtenTensorHandle tensor, int64_t d, int64_t* result) {
   return lamella::detail::guarded([&] { *result = lamella::TensorBase::borrow(tensor).stride(d); });
-}
-inline AOTITorchError aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* result) {
-  return lamella::detail::shim_result(result, int32_t{tensor->scalar_type});
-}
-inline AOTITorchError aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* result) {
-  return lamella::detail::shim_result(result, int32_t{tensor->device_type});
-}
-inline AOTITorchError aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* result) {
-  return lamella::detail::shim_result(result, int32_t{tensor->device_index});
-}
-inline AOTITorchError aoti_torch_is_contiguous(AtenTensorHandle tensor, bool* result) {
-  return lamella::detail::shim_result(result, (tensor->flags & LAMELLA_TENSOR_CONTIGUOUS) != 0);
-}
-inline AOTITorchError aoti_torch_is_defined(AtenTensorHandle tensor, bool* result) {
-  return lamella::detail::shim_result(result, tensor != nullptr);
 }
 inline int32_t aoti_torch_device_type_cpu() { return 0; }
 inline int32_t aoti_torch_dtype_float32() { return static_cast<int32_t>(lamella::kFloat); }
