@@ -78,7 +78,8 @@ class EachOf {
   EachOf(const std::vector<T>& list) : EachOf(ArrayRef<T>(list)) {}     // NOLINT
   EachOf(const std::array<T, D>& list) : numbers_(list) {}              // NOLINT
   EachOf(ArrayRef<T> list) {                                            // NOLINT
-    LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list);
+    LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list.size(), ", ",
+                        list);
     for (size_t i = 0; i < D; ++i) numbers_[i] = list[i];
   }
   operator ArrayRef<T>() const { return {numbers_.data(), D}; }  // NOLINT
