@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <variant>
 
 namespace {
 
@@ -455,6 +456,12 @@ TEST(Containers, UpdateTakesNewKeysOrKnownParameters) {
   EXPECT_EQ(known["a"].item<float>(), 0);
   other->insert("b", torch::ones({1}));
   EXPECT_THROW(known->update(*other), c10::IndexError);
+}
+TEST(Containers, WordsHaveClassesOfTheirOwn) {
+  std::variant<torch::enumtype::kLSTM, torch::enumtype::kReLU> word = torch::kReLU;
+  EXPECT_EQ(torch::enumtype::get_enum_name(word), "kReLU");
+  EXPECT_EQ(word.index(), 1);
+  EXPECT_TRUE(torch::nn::L1LossOptions(torch::kSum).reduction() == torch::kSum);
 }
 TEST(Indexing, ChecksPositionsAndMasks) {
   at::Tensor x = torch::arange(30).view({2, 3, 5});

@@ -385,10 +385,7 @@ LAMELLA_LAZY Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool alig
 }
 
 struct UnfoldFuncOptions {
-  UnfoldFuncOptions(Each<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
-  UnfoldFuncOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  template <MakesEach<2> I>
-  UnfoldFuncOptions(const I& size) : kernel_size_(size) {}  // NOLINT
+  LAMELLA_FROM_EACH(UnfoldFuncOptions, 2, kernel_size_(each))
   LAMELLA_OPTION(Each<2>, kernel_size);
   LAMELLA_OPTION(Each<2>, dilation) = 1;
   LAMELLA_OPTION(Each<2>, padding) = 0;

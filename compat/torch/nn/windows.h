@@ -9,11 +9,7 @@ namespace lamella::nn {
 
 template <size_t D>
 struct MaxUnpoolOptions {
-  MaxUnpoolOptions(Each<D> kernel_size)
-      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  MaxUnpoolOptions(std::initializer_list<int64_t> sizes) : MaxUnpoolOptions(Each<D>(sizes)) {}
-  template <MakesEach<D> I>
-  MaxUnpoolOptions(const I& size) : MaxUnpoolOptions(Each<D>(size)) {}  // NOLINT
+  LAMELLA_FROM_EACH(MaxUnpoolOptions, D, kernel_size_(each), stride_(each))
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
@@ -22,10 +18,7 @@ struct MaxUnpoolOptions {
 };
 template <size_t D>
 struct FractionalMaxPoolOptions {
-  FractionalMaxPoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
-  FractionalMaxPoolOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  template <MakesEach<D> I>
-  FractionalMaxPoolOptions(const I& size) : kernel_size_(size) {}  // NOLINT
+  LAMELLA_FROM_EACH(FractionalMaxPoolOptions, D, kernel_size_(each))
   using Ratios = EachOf<double, D>;
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(std::optional<Each<D>>, output_size);
@@ -58,10 +51,7 @@ struct CrossMapLRN2dOptions {
 // Padding of the last D dimensions, the last dimension first.
 template <size_t D>
 struct MarginOptions {
-  MarginOptions(Each<2 * D> padding) : padding_(padding) {}  // NOLINT: implicit
-  MarginOptions(std::initializer_list<int64_t> padding) : padding_(padding) {}
-  template <MakesEach<2 * D> I>
-  MarginOptions(const I& padding) : padding_(padding) {}  // NOLINT
+  LAMELLA_FROM_EACH(MarginOptions, 2 * D, padding_(each))
   LAMELLA_OPTION(Each<2 * D>, padding);
 };
 template <size_t D>
