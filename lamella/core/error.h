@@ -173,7 +173,8 @@ class LAMELLA_PUBLIC Error : public std::runtime_error {
   template <class Traits, class A>
   explicit Error(const std::basic_string<char, Traits, A>& message) : Error(message.c_str()) {}
   LAMELLA_LAZY std::string msg() const { return what(); }
-  const char* what_without_backtrace() const noexcept { return what(); }
+  // Defined by the headers with PyTorch's names, which add PyTorch's words to the text.
+  LAMELLA_LAZY const char* what_without_backtrace() const noexcept;
   // LAMELLA_ERROR, LAMELLA_INDEX_ERROR, ...
   lamella_status status() const noexcept { return status_; }
 

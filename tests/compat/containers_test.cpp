@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <variant>
 
 namespace {
 
@@ -378,6 +379,106 @@ TEST(Settings, NumbersOfElementsAndBits) {
   EXPECT_EQ(std::nextafter(c10::BFloat16(-1.0f), c10::BFloat16(0.0f)), -1.0f + 1.0f / 256);
   EXPECT_LT(std::nextafter(c10::BFloat16(0.0f), c10::BFloat16(-1.0f)), 0.0f);
   EXPECT_EQ(c10::utils::str_error(ENOENT), strerror(ENOENT));
+}
+
+// Lamella's text of the error that a call throws, and the one with PyTorch's words.
+std::pair<std::string, std::string> texts_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return {error.what(), error.what_without_backtrace()};
+  }
+  return {"nothing was thrown", ""};
+}
+struct Sum : torch::nn::Module {
+  torch::Tensor forward(torch::Tensor a, int64_t b, int64_t c) { return a + b + c; }
+
+ protected:
+  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{1})},
+                           {2, torch::nn::AnyValue(int64_t{2})})
+};
+TEST(Errors, HavePyTorchsWordsBehindTheirText) {
+  torch::OrderedDict<std::string, int> dict("Penguin");
+  auto [text, words] = texts_of([&] { dict["tux"]; });
+  EXPECT_EQ(text, "nn: expected one of the names, got Penguin 'tux'");
+  EXPECT_EQ(words, text + "\nPenguin 'tux' is not defined");
+
+  // {0} and {1} stand for parts of the text, in another order; the text before it has $0.
+  const torch::nn::AnyModule sum(std::make_shared<Sum>());
+  auto any = texts_of([&] { sum.forward(); });
+  EXPECT_TRUE(any.first.ends_with("Sum: forward: expected 1 to 3 arguments, got 0")) << any.first;
+  EXPECT_TRUE(
+      any.second.ends_with("Sum's forward() method expects at least 1 argument(s) and at "
+                           "most 3 argument(s), but received 0."))
+      << any.second;
+  any = texts_of([&] { sum.forward(torch::ones({}), 2.5); });
+  EXPECT_TRUE(
+      any.second.ends_with("\nExpected argument #1 to be of type long, but received value "
+                           "of type double"))
+      << any.second;
+
+  // An error of an operator, and one without other words.
+  torch::Tensor leaf = torch::ones({2}, torch::requires_grad());
+  EXPECT_NE(texts_of([&] {
+              leaf.add_(1);
+            }).second.find("a leaf Variable that requires grad is being used in an in-place"),
+            std::string::npos);
+  auto plain = texts_of([&] { leaf.view({3}); });
+  EXPECT_EQ(plain.first, plain.second);
+}
+TEST(Errors, OfNamesSayWhatTheNamesAreOf) {
+  struct Named : torch::nn::Module {
+    using Module::register_buffer, Module::register_parameter;
+  };
+  auto module = std::make_shared<Named>();
+  module->register_buffer("a", torch::ones({1}));
+  EXPECT_EQ(texts_of([&] { module->register_parameter("a", torch::ones({1})); }).first,
+            "Module: expected a new name, got Parameter 'a' again");
+  EXPECT_EQ(texts_of([&] { module->register_buffer("x.y", torch::ones({1})); }).first,
+            "Module: expected a name without a dot, got Buffer 'x.y'");
+  EXPECT_EQ(texts_of([&] { module->replace_module("m", module); }).first,
+            "nn: expected one of the names, got Submodule 'm'");
+  EXPECT_EQ(texts_of([] { Named().modules(); }).first,
+            "Module: modules: expected a module that a shared pointer holds; pass "
+            "include_self=false for the modules inside alone");
+  EXPECT_TRUE(Named().modules(false).empty());
+}
+TEST(Containers, UpdateTakesNewKeysOrKnownParameters) {
+  torch::OrderedDict<std::string, int> first{{"a", 1}}, second{{"b", 2}};
+  second.update(first);
+  EXPECT_EQ(second["a"], 1);
+  EXPECT_THROW(second.update(first), c10::Error);
+  torch::nn::ParameterDict known(
+      torch::OrderedDict<std::string, torch::Tensor>{{"a", torch::ones({1})}});
+  torch::nn::ParameterDict other(
+      torch::OrderedDict<std::string, torch::Tensor>{{"a", torch::zeros({1})}});
+  known->update(*other);
+  EXPECT_EQ(known["a"].item<float>(), 0);
+  other->insert("b", torch::ones({1}));
+  EXPECT_THROW(known->update(*other), c10::IndexError);
+}
+TEST(Containers, WordsHaveClassesOfTheirOwn) {
+  std::variant<torch::enumtype::kLSTM, torch::enumtype::kReLU> word = torch::kReLU;
+  EXPECT_EQ(torch::enumtype::get_enum_name(word), "kReLU");
+  EXPECT_EQ(word.index(), 1);
+  EXPECT_TRUE(torch::nn::L1LossOptions(torch::kSum).reduction() == torch::kSum);
+}
+TEST(Indexing, ChecksPositionsAndMasks) {
+  at::Tensor x = torch::arange(30).view({2, 3, 5});
+  EXPECT_EQ(texts_of([&] { x.index({1, 3}); }).first,
+            "index: expected a position in dimension 1 of size 3, got 3");
+  EXPECT_EQ(texts_of([&] { x.index({torch::indexing::None, 0, "...", -6}); }).first,
+            "index: expected a position in dimension 2 of size 5, got -6");
+  // A mask has the sizes of the dimensions that it stands for: one element does not stand for all.
+  EXPECT_EQ(texts_of([&] { x.index({0, torch::ones({1}, torch::kBool)}); }).first,
+            "index: expected a mask of the sizes [3, 5], got [1]");
+  EXPECT_THROW(x.index_put_({torch::ones({2, 4}, torch::kBool)}, 1), c10::IndexError);
+  EXPECT_THROW(x.index({}), c10::IndexError);
+  EXPECT_EQ(x.index({true, torch::indexing::Slice(), torch::ones({3, 5}, torch::kBool)}).sizes(),
+            at::IntArrayRef({15, 2}));
+  EXPECT_EQ(x.index({-1, "...", torch::ones({5}, torch::kBool)}).sizes(), at::IntArrayRef({3, 5}));
+  EXPECT_EQ(std::get<0>(torch::var_mean(x.to(at::kFloat), 1)).sizes(), at::IntArrayRef({2, 5}));
+  EXPECT_EQ(std::get<1>(at::std_mean(x.to(at::kFloat), 0)).sizes(), at::IntArrayRef({3, 5}));
 }
 TEST(Settings, AnIntegerTensorIndexesAsAViewAndAMaskAsACopy) {
   at::Tensor x = torch::arange(6).view({2, 3});

@@ -186,6 +186,57 @@ double fitted(bool by_file) {
 
 TEST(Optimizers, LBFGSGoesOnFromAFile) { EXPECT_EQ(fitted(true), fitted(false)); }
 
+// Writes a list of tensors as files of PyTorch before 1.5 have them.
+void write_list(torch::serialize::OutputArchive& to, const std::string& key,
+                const std::vector<torch::Tensor>& list) {
+  to.write(key + "/size", torch::tensor(static_cast<int64_t>(list.size())));
+  for (size_t i = 0; i < list.size(); ++i) to.write(key + "/" + std::to_string(i), list[i], true);
+}
+TEST(Optimizers, ReadFilesOfPyTorchBefore15) {
+  torch::Tensor a = torch::ones({2}), b = torch::ones({3});
+  torch::serialize::OutputArchive archive;
+  write_list(archive, "step_buffers", {torch::tensor(7)});
+  write_list(archive, "exp_average_buffers", {torch::full({2}, 0.5)});
+  write_list(archive, "exp_average_sq_buffers", {torch::full({2}, 0.25)});
+  write_list(archive, "max_exp_average_sq_buffers", {});
+  std::stringstream file;
+  archive.save_to(file);
+  torch::optim::Adam adam({a, b}, torch::optim::AdamOptions(0.1));
+  torch::load(adam, file);
+  ASSERT_EQ(adam.state().size(), 1u);
+  using State = torch::optim::AdamParamState;
+  const auto& state = static_cast<const State&>(*adam.state().at(a.unsafeGetTensorImpl()));
+  EXPECT_EQ(state.step(), 7);
+  EXPECT_TRUE(state.exp_avg().equal(torch::full({2}, 0.5)));
+  EXPECT_TRUE(state.exp_avg_sq().equal(torch::full({2}, 0.25)));
+  EXPECT_FALSE(state.max_exp_avg_sq().defined());
+
+  torch::serialize::OutputArchive momenta;
+  write_list(momenta, "momentum_buffers", {torch::full({2}, 3.0), torch::full({3}, 4.0)});
+  std::stringstream other;
+  momenta.save_to(other);
+  torch::optim::SGD sgd({a, b}, torch::optim::SGDOptions(0.1).momentum(0.9));
+  torch::load(sgd, other);
+  b.mutable_grad() = torch::ones({3});
+  sgd.step();  // the momentum becomes 0.9 * 4 + 1
+  EXPECT_TRUE(b.allclose(torch::full({3}, 1 - 0.1 * 4.6)));
+}
+TEST(Files, ErrorsHaveThePathOfWhatIsMissing) {
+  struct Outer : torch::nn::Module {
+    explicit Outer(const torch::nn::Sequential& inner) { register_module("outer", inner); }
+  };
+  auto saved = std::make_shared<Outer>(torch::nn::Sequential(torch::nn::ReLU()));
+  auto other = std::make_shared<Outer>(torch::nn::Sequential(torch::nn::Linear(1, 1)));
+  std::stringstream file;
+  torch::save(saved, file);
+  try {
+    torch::load(other, file);
+    FAIL();
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what(), "load: expected a tensor 'outer.0.weight', got none");
+  }
+}
+
 TEST(Files, KeepConjugatesAndNegatives) {
   auto z = torch::tensor(std::vector<c10::complex<double>>{{1, 2}, {3, -4}});
   for (const auto& saved : {z.conj(), torch::imag(z.conj()), z}) {

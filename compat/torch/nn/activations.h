@@ -108,37 +108,33 @@ LAMELLA_LAZY Tensor gumbel_softmax(const Tensor& logits,
 using AlphaDropoutOptions = DropoutOptions;
 using FeatureAlphaDropoutOptions = DropoutOptions;
 using SoftminOptions = SoftmaxOptions;
-LAMELLA_OF_FUNCTION(Hardshrink, HardshrinkOptions, F::hardshrink(input, options), options.lambda())
-LAMELLA_OF_FUNCTION(Softshrink, SoftshrinkOptions, F::softshrink(input, options), options.lambda())
+LAMELLA_OF_OPTIONS(Hardshrink, HardshrinkOptions, F::hardshrink(input, options), options.lambda())
+LAMELLA_OF_OPTIONS(Softshrink, SoftshrinkOptions, F::softshrink(input, options), options.lambda())
 LAMELLA_OF_INPUT(Tanhshrink, F::tanhshrink(input))
 LAMELLA_OF_OPTIONS(Softmin, SoftmaxOptions, F::softmin(input, options), "dim=", options.dim())
-LAMELLA_OF_FUNCTION(RReLU, RReLUOptions,
-                    F::rrelu(input, RReLUOptions(options).training(this->is_training())),
-                    "lower=", options.lower(), ", upper=", options.upper(),
-                    detail::inplace_shown(options, ", "))
-LAMELLA_OF_FUNCTION(AlphaDropout, DropoutOptions,
-                    F::alpha_dropout(input, F::AlphaDropoutFuncOptions()
-                                                .p(options.p())
-                                                .training(this->is_training())
-                                                .inplace(options.inplace())),
-                    "p=", options.p(), ", inplace=", options.inplace())
-LAMELLA_OF_FUNCTION(FeatureAlphaDropout, DropoutOptions,
-                    F::feature_alpha_dropout(input, F::AlphaDropoutFuncOptions()
-                                                        .p(options.p())
-                                                        .training(this->is_training())
-                                                        .inplace(options.inplace())),
-                    "p=", options.p(), ", inplace=", options.inplace())
+LAMELLA_OF_OPTIONS(RReLU, RReLUOptions,
+                   F::rrelu(input, RReLUOptions(options).training(this->is_training())),
+                   "lower=", options.lower(), ", upper=", options.upper(),
+                   detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(AlphaDropout, DropoutOptions,
+                   F::alpha_dropout(input, F::AlphaDropoutFuncOptions()
+                                               .p(options.p())
+                                               .training(this->is_training())
+                                               .inplace(options.inplace())),
+                   "p=", options.p(), ", inplace=", options.inplace())
+LAMELLA_OF_OPTIONS(FeatureAlphaDropout, DropoutOptions,
+                   F::feature_alpha_dropout(input, F::AlphaDropoutFuncOptions()
+                                                       .p(options.p())
+                                                       .training(this->is_training())
+                                                       .inplace(options.inplace())),
+                   "p=", options.p(), ", inplace=", options.inplace())
 
-LAMELLA_LAZY class ThresholdImplOf : public Cloneable<ThresholdImplOf<lazy_>> {
- public:
+LAMELLA_LAZY class ThresholdImplOf : public WithOptions<ThresholdImplOf<lazy_>, ThresholdOptions> {
+  LAMELLA_WITH_OPTIONS(Threshold, ThresholdOptions, "threshold=", options.threshold(),
+                       ", value=", options.value(), detail::inplace_shown(options, ", "))
   ThresholdImplOf(double threshold, double value)
       : ThresholdImplOf(ThresholdOptions(threshold, value)) {}
-  explicit ThresholdImplOf(const ThresholdOptions& given) : options(given) {}
-  void reset() override {}
-  LAMELLA_SHOWN("Threshold", "threshold=", options.threshold(), ", value=", options.value(),
-                detail::inplace_shown(options, ", "))
   Tensor forward(const Tensor& input) { return F::threshold(input, options); }
-  ThresholdOptions options;
 };
 LAMELLA_LAZY_MODULE(Threshold)
 
@@ -157,10 +153,8 @@ LAMELLA_LAZY class PReLUImplOf : public Cloneable<PReLUImplOf<lazy_>> {
 LAMELLA_LAZY_MODULE(PReLU)
 
 // Softmax over the channels of images.
-LAMELLA_LAZY class Softmax2dImplOf : public Cloneable<Softmax2dImplOf<lazy_>> {
- public:
-  void reset() override {}
-  LAMELLA_SHOWN("Softmax2d")
+LAMELLA_LAZY class Softmax2dImplOf : public WithOptions<Softmax2dImplOf<lazy_>, NoOptions> {
+  LAMELLA_WITH_OPTIONS(Softmax2d, NoOptions)
   Tensor forward(const Tensor& input) {
     LAMELLA_CHECK(input.dim() == 3 || input.dim() == 4,
                   "Softmax2d: expected 'input' to have 3 or 4 dimensions, got ", input.dim());

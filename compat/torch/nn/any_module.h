@@ -65,11 +65,14 @@ struct AnyCall<M, R (B::*)(P...)> {
 
   static AnyValue run(M& module, std::vector<AnyValue>& given) {
     const size_t count = given.size();
-    for (auto& [position, value] : ForwardDefaults<M>::of(module)) {
+    auto defaults = ForwardDefaults<M>::of(module);
+    for (auto& [position, value] : defaults) {
       if (position == given.size()) given.push_back(value);
     }
     std::optional<AnyValue> result = call<most>(module, given);
-    LAMELLA_CHECK(result, module.name(), ": forward: expected ", most, " arguments, got ", count);
+    LAMELLA_CHECK(result, module.name(), ": forward: expected ",
+                  defaults.empty() ? "" : str(most - defaults.size(), " to "), most,
+                  " arguments, got ", count);
     return std::move(*result);
   }
   // Nullopt if forward() cannot be called with that many arguments.

@@ -145,7 +145,9 @@ LAMELLA_LAZY_MODULE(ParameterList)
 LAMELLA_LAZY class ParameterDictImplOf : public ParametersOf<lazy_> {
  public:
   ParameterDictImplOf() = default;
-  explicit ParameterDictImplOf(const Named<Tensor>& parameters) { update(parameters); }
+  explicit ParameterDictImplOf(const Named<Tensor>& parameters) {
+    for (auto& item : parameters) insert(item.key(), item.value());
+  }
   void pretty_print(std::ostream& stream) const override {
     this->show_entries(stream, "ParameterDict");
   }
@@ -164,14 +166,9 @@ LAMELLA_LAZY class ParameterDictImplOf : public ParametersOf<lazy_> {
     this->entries().erase(key);
     return parameter;
   }
+  // Replaces parameters that the dictionary has.
   void update(const Named<Tensor>& parameters) {
-    for (auto& item : parameters) {
-      if (contains(item.key())) {
-        get(item.key()) = item.value();
-      } else {
-        insert(item.key(), item.value());
-      }
-    }
+    for (auto& item : parameters) get(item.key()) = item.value();
   }
   void update(const ParameterDictImplOf& other) { update(other.entries()); }
   std::vector<std::string> keys() const { return this->entries().keys(); }

@@ -172,57 +172,40 @@ using LogSoftmaxFuncOptions = LogSoftmaxOptions;
 
 #define LAMELLA_INPLACE(name, ...) \
   (options.inplace() ? lamella::name##_(__VA_ARGS__) : lamella::name(__VA_ARGS__))
-LAMELLA_LAZY Tensor relu(Tensor input, const ReLUOptions& options = {}) {
-  return LAMELLA_INPLACE(relu, input);
-}
-LAMELLA_LAZY Tensor relu6(Tensor input, const ReLUOptions& options = {}) {
-  return LAMELLA_INPLACE(hardtanh, input, 0, 6);
-}
-LAMELLA_LAZY Tensor leaky_relu(Tensor input, const LeakyReLUOptions& options = {}) {
-  return LAMELLA_INPLACE(leaky_relu, input, options.negative_slope());
-}
-LAMELLA_LAZY Tensor elu(Tensor input, const ELUOptions& options = {}) {
-  return LAMELLA_INPLACE(elu, input, options.alpha());
-}
-LAMELLA_LAZY Tensor celu(Tensor input, const CELUOptions& options = {}) {
-  return LAMELLA_INPLACE(celu, input, options.alpha());
-}
-LAMELLA_LAZY Tensor selu(Tensor input, const ReLUOptions& options = {}) {
-  return LAMELLA_INPLACE(selu, input);
-}
-LAMELLA_LAZY Tensor hardtanh(Tensor input, const HardtanhOptions& options = {}) {
-  return LAMELLA_INPLACE(hardtanh, input, options.min_val(), options.max_val());
-}
+#define LAMELLA_ACTIVATION(name, Options, call) \
+  LAMELLA_LAZY Tensor name(Tensor input, const Options& options = {}) { return call; }
+LAMELLA_ACTIVATION(relu, ReLUOptions, LAMELLA_INPLACE(relu, input))
+LAMELLA_ACTIVATION(relu6, ReLUOptions, LAMELLA_INPLACE(hardtanh, input, 0, 6))
+LAMELLA_ACTIVATION(selu, ReLUOptions, LAMELLA_INPLACE(selu, input))
+LAMELLA_ACTIVATION(leaky_relu, LeakyReLUOptions,
+                   LAMELLA_INPLACE(leaky_relu, input, options.negative_slope()))
+LAMELLA_ACTIVATION(elu, ELUOptions, LAMELLA_INPLACE(elu, input, options.alpha()))
+LAMELLA_ACTIVATION(celu, CELUOptions, LAMELLA_INPLACE(celu, input, options.alpha()))
+LAMELLA_ACTIVATION(hardtanh, HardtanhOptions,
+                   LAMELLA_INPLACE(hardtanh, input, options.min_val(), options.max_val()))
+LAMELLA_ACTIVATION(gelu, GELUOptions, lamella::gelu(input, options.approximate()))
+LAMELLA_ACTIVATION(glu, GLUOptions, lamella::glu(input, options.dim()))
+LAMELLA_ACTIVATION(softplus, SoftplusOptions,
+                   lamella::softplus(input, options.beta(), options.threshold()))
+#undef LAMELLA_ACTIVATION
 #undef LAMELLA_INPLACE
-LAMELLA_LAZY Tensor gelu(const Tensor& input, const GELUOptions& options = {}) {
-  return lamella::gelu(input, options.approximate());
-}
 LAMELLA_LAZY Tensor silu(const Tensor& input) { return lamella::silu(input); }
 LAMELLA_LAZY Tensor mish(const Tensor& input) { return lamella::mish(input); }
-LAMELLA_LAZY Tensor glu(const Tensor& input, const GLUOptions& options = {}) {
-  return lamella::glu(input, options.dim());
-}
 LAMELLA_LAZY Tensor prelu(const Tensor& input, const Tensor& weight) {
   return lamella::prelu(input, weight);
 }
 LAMELLA_LAZY Tensor logsigmoid(const Tensor& input) { return lamella::log_sigmoid(input); }
-LAMELLA_LAZY Tensor softplus(const Tensor& input, const SoftplusOptions& options = {}) {
-  return lamella::softplus(input, options.beta(), options.threshold());
-}
 LAMELLA_LAZY Tensor softsign(const Tensor& input) { return input / (input.abs() + 1); }
 LAMELLA_LAZY Tensor tanhshrink(const Tensor& input) { return input - input.tanh(); }
-LAMELLA_LAZY Tensor softmax(const Tensor& input, const SoftmaxOptions& options,
-                            std::optional<ScalarType> dtype = std::nullopt) {
-  return lamella::softmax(input, options.dim(), dtype);
-}
-LAMELLA_LAZY Tensor softmin(const Tensor& input, const SoftmaxOptions& options,
-                            std::optional<ScalarType> dtype = std::nullopt) {
-  return lamella::softmax(-input, options.dim(), dtype);
-}
-LAMELLA_LAZY Tensor log_softmax(const Tensor& input, const LogSoftmaxOptions& options,
-                                std::optional<ScalarType> dtype = std::nullopt) {
-  return lamella::log_softmax(input, options.dim(), dtype);
-}
+#define LAMELLA_SOFTMAX(name, Options, function, value)                      \
+  LAMELLA_LAZY Tensor name(const Tensor& input, const Options& options,      \
+                           std::optional<ScalarType> dtype = std::nullopt) { \
+    return lamella::function(value, options.dim(), dtype);                   \
+  }
+LAMELLA_SOFTMAX(softmax, SoftmaxOptions, softmax, input)
+LAMELLA_SOFTMAX(softmin, SoftmaxOptions, softmax, -input)
+LAMELLA_SOFTMAX(log_softmax, LogSoftmaxOptions, log_softmax, input)
+#undef LAMELLA_SOFTMAX
 
 // ---- Windows and pictures ----------------------------------------------------------------------
 
@@ -402,10 +385,7 @@ LAMELLA_LAZY Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool alig
 }
 
 struct UnfoldFuncOptions {
-  UnfoldFuncOptions(Each<2> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
-  UnfoldFuncOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  template <MakesEach<2> I>
-  UnfoldFuncOptions(const I& size) : kernel_size_(size) {}  // NOLINT
+  LAMELLA_FROM_EACH(UnfoldFuncOptions, 2, kernel_size_(each))
   LAMELLA_OPTION(Each<2>, kernel_size);
   LAMELLA_OPTION(Each<2>, dilation) = 1;
   LAMELLA_OPTION(Each<2>, padding) = 0;
@@ -466,27 +446,36 @@ using NLLLossFuncOptions = ClassLossOptions;
 using BinaryCrossEntropyFuncOptions = LossOptions;
 using BinaryCrossEntropyWithLogitsFuncOptions = LogitsLossOptions;
 
-LAMELLA_LAZY Tensor l1_loss(const Tensor& input, const Tensor& target,
-                            const LossOptions& options = {}) {
-  return lamella::l1_loss(input, target, detail::reduction("l1_loss", options.reduction()));
-}
-LAMELLA_LAZY Tensor mse_loss(const Tensor& input, const Tensor& target,
-                             const LossOptions& options = {}) {
-  return lamella::mse_loss(input, target, detail::reduction("mse_loss", options.reduction()));
-}
-LAMELLA_LAZY Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
-                                   const SmoothLossOptions& options = {}) {
-  return lamella::smooth_l1_loss(
-      input, target, detail::reduction("smooth_l1_loss", options.reduction()), options.beta());
-}
+// A loss of input and target; `call` has the number of the reduction as `reduction`.
+#define LAMELLA_LOSS_FUNCTION(name, Options, call)                           \
+  LAMELLA_LAZY Tensor name(const Tensor& input, const Tensor& target,        \
+                           const Options& options = {}) {                    \
+    const int64_t reduction = detail::reduction(#name, options.reduction()); \
+    return lamella::call;                                                    \
+  }
+LAMELLA_LOSS_FUNCTION(l1_loss, LossOptions, l1_loss(input, target, reduction))
+LAMELLA_LOSS_FUNCTION(mse_loss, LossOptions, mse_loss(input, target, reduction))
+LAMELLA_LOSS_FUNCTION(smooth_l1_loss, SmoothLossOptions,
+                      smooth_l1_loss(input, target, reduction, options.beta()))
+LAMELLA_LOSS_FUNCTION(huber_loss, SmoothLossOptions,
+                      huber_loss(input, target, reduction, options.delta()))
+LAMELLA_LOSS_FUNCTION(cross_entropy, ClassLossOptions,
+                      cross_entropy_loss(input, target, detail::maybe(options.weight()), reduction,
+                                         options.ignore_index(), options.label_smoothing()))
+LAMELLA_LOSS_FUNCTION(nll_loss, ClassLossOptions,
+                      nll_loss_nd(input, target, detail::maybe(options.weight()), reduction,
+                                  options.ignore_index()))
+LAMELLA_LOSS_FUNCTION(binary_cross_entropy, LossOptions,
+                      binary_cross_entropy(input, target, detail::maybe(options.weight()),
+                                           reduction))
+LAMELLA_LOSS_FUNCTION(binary_cross_entropy_with_logits, LogitsLossOptions,
+                      binary_cross_entropy_with_logits(input, target,
+                                                       detail::maybe(options.weight()),
+                                                       detail::maybe(options.pos_weight()),
+                                                       reduction))
 LAMELLA_LAZY Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Word reduction,
                                    double beta = 1) {
   return smooth_l1_loss(input, target, SmoothLossOptions().reduction(reduction).beta(beta));
-}
-LAMELLA_LAZY Tensor huber_loss(const Tensor& input, const Tensor& target,
-                               const SmoothLossOptions& options = {}) {
-  return lamella::huber_loss(input, target, detail::reduction("huber_loss", options.reduction()),
-                             options.delta());
 }
 LAMELLA_LAZY Tensor kl_div(const Tensor& input, const Tensor& target,
                            const KLDivOptions& options = {}) {
@@ -496,30 +485,6 @@ LAMELLA_LAZY Tensor kl_div(const Tensor& input, const Tensor& target,
   }
   return lamella::kl_div(input, target, detail::reduction("kl_div", options.reduction()),
                          options.log_target());
-}
-LAMELLA_LAZY Tensor cross_entropy(const Tensor& input, const Tensor& target,
-                                  const ClassLossOptions& options = {}) {
-  return lamella::cross_entropy_loss(input, target, detail::maybe(options.weight()),
-                                     detail::reduction("cross_entropy", options.reduction()),
-                                     options.ignore_index(), options.label_smoothing());
-}
-LAMELLA_LAZY Tensor nll_loss(const Tensor& input, const Tensor& target,
-                             const ClassLossOptions& options = {}) {
-  return lamella::nll_loss_nd(input, target, detail::maybe(options.weight()),
-                              detail::reduction("nll_loss", options.reduction()),
-                              options.ignore_index());
-}
-LAMELLA_LAZY Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
-                                         const LossOptions& options = {}) {
-  return lamella::binary_cross_entropy(
-      input, target, detail::maybe(options.weight()),
-      detail::reduction("binary_cross_entropy", options.reduction()));
-}
-LAMELLA_LAZY Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
-                                                     const LogitsLossOptions& options = {}) {
-  return lamella::binary_cross_entropy_with_logits(
-      input, target, detail::maybe(options.weight()), detail::maybe(options.pos_weight()),
-      detail::reduction("binary_cross_entropy_with_logits", options.reduction()));
 }
 
 }  // namespace lamella::nn::functional

@@ -244,26 +244,6 @@ class BatchNormBase : public ChannelNormBase<Derived, BatchNormOptions> {
                              .eps(options.eps()));
   }
 };
-#define LAMELLA_BATCH_NORM(D, least, most)                                                         \
-  using BatchNorm##D##dOptions = BatchNormOptions;                                                 \
-  LAMELLA_LAZY class BatchNorm##D##dImplOf                                                         \
-      : public BatchNormBase<least, most, BatchNorm##D##dImplOf<lazy_>> {                          \
-    using Base = BatchNormBase<least, most, BatchNorm##D##dImplOf>;                                \
-                                                                                                   \
-   public:                                                                                         \
-    using Base::Base;                                                                              \
-    explicit BatchNorm##D##dImplOf(int64_t num_features) : Base(BatchNormOptions(num_features)) {} \
-    LAMELLA_SHOWN("BatchNorm" #D "d", this->options.num_features(), ", eps=", this->options.eps(), \
-                  ", momentum=", this->options.momentum().value_or(0),                             \
-                  ", affine=", this->options.affine(),                                             \
-                  ", track_running_stats=", this->options.track_running_stats())                   \
-  };                                                                                               \
-  LAMELLA_LAZY_MODULE(BatchNorm##D##d)
-LAMELLA_BATCH_NORM(1, 2, 3)
-LAMELLA_BATCH_NORM(2, 4, 4)
-LAMELLA_BATCH_NORM(3, 5, 5)
-#undef LAMELLA_BATCH_NORM
-
 // Normalizes each channel of each example; inputs have `dims` dimensions, or one less without a
 // batch.
 template <int64_t dims, class Derived>
@@ -290,26 +270,28 @@ class InstanceNormBase : public ChannelNormBase<Derived, InstanceNormOptions> {
     return is_one ? normal.squeeze(0) : normal;
   }
 };
-#define LAMELLA_INSTANCE_NORM(D, dims)                                                    \
-  using InstanceNorm##D##dOptions = InstanceNormOptions;                                  \
-  LAMELLA_LAZY class InstanceNorm##D##dImplOf                                             \
-      : public InstanceNormBase<dims, InstanceNorm##D##dImplOf<lazy_>> {                  \
-    using Base = InstanceNormBase<dims, InstanceNorm##D##dImplOf>;                        \
-                                                                                          \
-   public:                                                                                \
-    using Base::Base;                                                                     \
-    explicit InstanceNorm##D##dImplOf(int64_t num_features)                               \
-        : Base(InstanceNormOptions(num_features)) {}                                      \
-    LAMELLA_SHOWN("InstanceNorm" #D "d", this->options.num_features(),                    \
-                  ", eps=", this->options.eps(), ", momentum=", this->options.momentum(), \
-                  ", affine=", this->options.affine(),                                    \
-                  ", track_running_stats=", this->options.track_running_stats())          \
-  };                                                                                      \
-  LAMELLA_LAZY_MODULE(InstanceNorm##D##d)
-LAMELLA_INSTANCE_NORM(1, 3)
-LAMELLA_INSTANCE_NORM(2, 4)
-LAMELLA_INSTANCE_NORM(3, 5)
-#undef LAMELLA_INSTANCE_NORM
+// Defines a norm of channels: `momentum` prints the option of that name, and the rest are the
+// dimensions of inputs.
+#define LAMELLA_CHANNEL_NORM(Name, D, momentum, ...)                                              \
+  using Name##D##dOptions = Name##Options;                                                        \
+  LAMELLA_LAZY class Name##D##dImplOf : public Name##Base<__VA_ARGS__, Name##D##dImplOf<lazy_>> { \
+    using Base = Name##Base<__VA_ARGS__, Name##D##dImplOf>;                                       \
+                                                                                                  \
+   public:                                                                                        \
+    using Base::Base;                                                                             \
+    explicit Name##D##dImplOf(int64_t num_features) : Base(Name##Options(num_features)) {}        \
+    LAMELLA_SHOWN(#Name #D "d", this->options.num_features(), ", eps=", this->options.eps(),      \
+                  ", momentum=", this->options.momentum, ", affine=", this->options.affine(),     \
+                  ", track_running_stats=", this->options.track_running_stats())                  \
+  };                                                                                              \
+  LAMELLA_LAZY_MODULE(Name##D##d)
+LAMELLA_CHANNEL_NORM(BatchNorm, 1, momentum().value_or(0), 2, 3)
+LAMELLA_CHANNEL_NORM(BatchNorm, 2, momentum().value_or(0), 4, 4)
+LAMELLA_CHANNEL_NORM(BatchNorm, 3, momentum().value_or(0), 5, 5)
+LAMELLA_CHANNEL_NORM(InstanceNorm, 1, momentum(), 3)
+LAMELLA_CHANNEL_NORM(InstanceNorm, 2, momentum(), 4)
+LAMELLA_CHANNEL_NORM(InstanceNorm, 3, momentum(), 5)
+#undef LAMELLA_CHANNEL_NORM
 
 // The base of layers that normalize each example: a weight of ones and a bias of zeros. `shape_of`
 // gives their shape from the options, or nullopt for a layer without them.

@@ -88,12 +88,13 @@ LAMELLA_LAZY Tensor reduced(const char* op, const Tensor& loss, Word word) {
 }
 }  // namespace detail
 
-LAMELLA_LAZY Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
-                                         const HingeEmbeddingLossOptions& options = {}) {
-  return lamella::hinge_embedding_loss(
-      input, target, options.margin(),
-      detail::reduction("hinge_embedding_loss", options.reduction()));
-}
+LAMELLA_LOSS_FUNCTION(hinge_embedding_loss, HingeEmbeddingLossOptions,
+                      hinge_embedding_loss(input, target, options.margin(), reduction))
+LAMELLA_LOSS_FUNCTION(soft_margin_loss, LossOptions, soft_margin_loss(input, target, reduction))
+LAMELLA_LOSS_FUNCTION(poisson_nll_loss, PoissonNLLLossOptions,
+                      poisson_nll_loss(input, target, options.log_input(), options.full(),
+                                       options.eps(), reduction))
+#undef LAMELLA_LOSS_FUNCTION
 LAMELLA_LAZY Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
                                       const MultiMarginLossOptions& options = {}) {
   static const auto op =
@@ -114,11 +115,6 @@ LAMELLA_LAZY Tensor multilabel_margin_loss(const Tensor& input, const Tensor& ta
   static const auto op =
       detail::find<Tensor, const Tensor&, const Tensor&, int64_t>("aten::multilabel_margin_loss");
   return op.call(input, target, detail::reduction("multilabel_margin_loss", options.reduction()));
-}
-LAMELLA_LAZY Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
-                                     const LossOptions& options = {}) {
-  return lamella::soft_margin_loss(input, target,
-                                   detail::reduction("soft_margin_loss", options.reduction()));
 }
 // The mean over the classes, the last dimension, of each class's own loss.
 LAMELLA_LAZY Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
@@ -156,12 +152,6 @@ LAMELLA_LAZY Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                                            const Tensor&, int64_t, int64_t, bool)>();
   return op.call(log_probs, targets, input_lengths, target_lengths, options.blank(),
                  detail::reduction("ctc_loss", options.reduction()), options.zero_infinity());
-}
-LAMELLA_LAZY Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
-                                     const PoissonNLLLossOptions& options = {}) {
-  return lamella::poisson_nll_loss(input, target, options.log_input(), options.full(),
-                                   options.eps(),
-                                   detail::reduction("poisson_nll_loss", options.reduction()));
 }
 LAMELLA_LAZY Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2,
                                         const Tensor& target,

@@ -77,6 +77,9 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   Named<std::shared_ptr<Module>> named_modules(const std::string& prefix = "",
                                                bool include_self = true) {
     Named<std::shared_ptr<Module>> all;
+    LAMELLA_CHECK(!include_self || !this->weak_from_this().expired(),
+                  "Module: modules: expected a module that a shared pointer holds; pass "
+                  "include_self=false for the modules inside alone");
     if (include_self) all.insert(prefix, this->shared_from_this());
     for (auto& child : children_) {
       std::string path = prefix.empty() ? child.key() : prefix + "." + child.key();
@@ -147,17 +150,17 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   }
 
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true) {
-    check_name(name);
+    check_name(name, parameters_);
     if (tensor.defined()) tensor.set_requires_grad(requires_grad);
     return parameters_.insert(std::move(name), std::move(tensor));
   }
   Tensor& register_buffer(std::string name, Tensor tensor) {
-    check_name(name);
+    check_name(name, buffers_);
     return buffers_.insert(std::move(name), std::move(tensor));
   }
   template <class T>
   std::shared_ptr<T> register_module(std::string name, std::shared_ptr<T> module) {
-    check_name(name);
+    check_name(name, children_);
     children_.insert(std::move(name), module);
     return module;
   }
@@ -251,12 +254,14 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
       }
     }
   }
-  void check_name(const std::string& name) const {
+  template <class List>
+  void check_name(const std::string& name, const List& list) const {
+    const std::string& what = list.key_description();
     LAMELLA_CHECK_VALUE(!name.empty() && name.find('.') == std::string::npos,
-                        "Module: expected a name without a dot, got '", name, "'");
+                        "Module: expected a name without a dot, got ", what, " '", name, "'");
     LAMELLA_CHECK_VALUE(
         !parameters_.contains(name) && !buffers_.contains(name) && !children_.contains(name),
-        "Module: expected a new name, got '", name, "' again");
+        "Module: expected a new name, got ", what, " '", name, "' again");
   }
 
   friend std::ostream& operator<<(std::ostream& stream, const Module& self) {
@@ -276,8 +281,8 @@ LAMELLA_LAZY class ModuleOf : public std::enable_shared_from_this<ModuleOf<lazy_
   }
 
   mutable std::string name_;
-  Named<Tensor> parameters_, buffers_;
-  Named<std::shared_ptr<Module>> children_;
+  Named<Tensor> parameters_{"Parameter"}, buffers_{"Buffer"};
+  Named<std::shared_ptr<Module>> children_{"Submodule"};
   bool is_training_ = true;
 };
 using Module = ModuleOf<>;

@@ -8,56 +8,52 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
-// A module that calls a function with its input and its options; `...` is what it prints.
-#define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
-   public:                                                                  \
-    explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
-    void reset() override {}                                                \
-    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
-    Tensor forward(const Tensor& input) { return call; }                    \
-    Options options;                                                        \
-  };                                                                        \
+// The base of modules without parameters.
+template <class Self, class Options_>
+class WithOptions : public Cloneable<Self> {
+ public:
+  using Options = Options_;
+  WithOptions()
+    requires std::is_default_constructible_v<Options>
+  = default;
+  explicit WithOptions(const Options& given) : options(given) {}
+  void reset() override {}
+  Options options;
+};
+// The members of a class derived from it, whose options print as `...`.
+#define LAMELLA_WITH_OPTIONS(Name, Options, ...)         \
+ public:                                                 \
+  using WithOptions<Name##ImplOf, Options>::WithOptions; \
+  using WithOptions<Name##ImplOf, Options>::options;     \
+  LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)
+// A module that calls a function with its input and its options.
+#define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                                   \
+  LAMELLA_LAZY class Name##ImplOf : public WithOptions<Name##ImplOf<lazy_>, Options> { \
+    LAMELLA_WITH_OPTIONS(Name, Options, __VA_ARGS__)                                   \
+    Tensor forward(const Tensor& input) { return call; }                               \
+  };                                                                                   \
   LAMELLA_LAZY_MODULE(Name)
-// The same for options without default values.
-#define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                        \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
-   public:                                                                  \
-    explicit Name##ImplOf(const Options& given) : options(given) {}         \
-    void reset() override {}                                                \
-    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
-    Tensor forward(const Tensor& input) { return call; }                    \
-    Options options;                                                        \
-  };                                                                        \
-  LAMELLA_LAZY_MODULE(Name)
-// The same for a function without options.
-#define LAMELLA_OF_INPUT(Name, call)                                        \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
-   public:                                                                  \
-    void reset() override {}                                                \
-    LAMELLA_SHOWN(#Name)                                                    \
-    Tensor forward(const Tensor& input) { return call; }                    \
-  };                                                                        \
-  LAMELLA_LAZY_MODULE(Name)
+struct NoOptions {};
+#define LAMELLA_OF_INPUT(Name, call) LAMELLA_OF_OPTIONS(Name, NoOptions, call)
 using ReLU6Options = ReLUOptions;
 using SELUOptions = ReLUOptions;
-LAMELLA_OF_FUNCTION(ReLU, ReLUOptions, F::relu(input, options), detail::inplace_shown(options))
-LAMELLA_OF_FUNCTION(ReLU6, ReLUOptions, F::relu6(input, options), detail::inplace_shown(options))
-LAMELLA_OF_FUNCTION(SELU, ReLUOptions, F::selu(input, options), detail::inplace_shown(options))
-LAMELLA_OF_FUNCTION(LeakyReLU, LeakyReLUOptions, F::leaky_relu(input, options),
-                    "negative_slope=", options.negative_slope(),
-                    detail::inplace_shown(options, ", "))
-LAMELLA_OF_FUNCTION(ELU, ELUOptions, F::elu(input, options), "alpha=", options.alpha(),
-                    detail::inplace_shown(options, ", "))
-LAMELLA_OF_FUNCTION(CELU, CELUOptions, F::celu(input, options), "alpha=", options.alpha(),
-                    detail::inplace_shown(options, ", "))
-LAMELLA_OF_FUNCTION(GELU, GELUOptions, F::gelu(input, options))
-LAMELLA_OF_FUNCTION(GLU, GLUOptions, F::glu(input, options), "dim=", options.dim())
-LAMELLA_OF_FUNCTION(Softplus, SoftplusOptions, F::softplus(input, options), "beta=", options.beta(),
-                    ", threshold=", options.threshold())
-LAMELLA_OF_FUNCTION(Hardtanh, HardtanhOptions, F::hardtanh(input, options),
-                    "min_val=", options.min_val(), ", max_val=", options.max_val(),
-                    detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(ReLU, ReLUOptions, F::relu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_OPTIONS(ReLU6, ReLUOptions, F::relu6(input, options), detail::inplace_shown(options))
+LAMELLA_OF_OPTIONS(SELU, ReLUOptions, F::selu(input, options), detail::inplace_shown(options))
+LAMELLA_OF_OPTIONS(LeakyReLU, LeakyReLUOptions, F::leaky_relu(input, options),
+                   "negative_slope=", options.negative_slope(),
+                   detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(ELU, ELUOptions, F::elu(input, options), "alpha=", options.alpha(),
+                   detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(CELU, CELUOptions, F::celu(input, options), "alpha=", options.alpha(),
+                   detail::inplace_shown(options, ", "))
+LAMELLA_OF_OPTIONS(GELU, GELUOptions, F::gelu(input, options))
+LAMELLA_OF_OPTIONS(GLU, GLUOptions, F::glu(input, options), "dim=", options.dim())
+LAMELLA_OF_OPTIONS(Softplus, SoftplusOptions, F::softplus(input, options), "beta=", options.beta(),
+                   ", threshold=", options.threshold())
+LAMELLA_OF_OPTIONS(Hardtanh, HardtanhOptions, F::hardtanh(input, options),
+                   "min_val=", options.min_val(), ", max_val=", options.max_val(),
+                   detail::inplace_shown(options, ", "))
 LAMELLA_OF_OPTIONS(Softmax, SoftmaxOptions, F::softmax(input, options), "dim=", options.dim())
 LAMELLA_OF_OPTIONS(LogSoftmax, LogSoftmaxOptions, F::log_softmax(input, options),
                    "dim=", options.dim())
@@ -68,23 +64,23 @@ LAMELLA_OF_INPUT(Mish, F::mish(input))
 LAMELLA_OF_INPUT(LogSigmoid, F::logsigmoid(input))
 LAMELLA_OF_INPUT(Softsign, F::softsign(input))
 LAMELLA_OF_INPUT(Identity, input)
-LAMELLA_OF_FUNCTION(Flatten, FlattenOptions, input.flatten(options.start_dim(), options.end_dim()),
-                    "start_dim=", options.start_dim(), ", end_dim=", options.end_dim())
-LAMELLA_OF_FUNCTION(Dropout, DropoutOptions,
-                    F::dropout(input, F::DropoutFuncOptions()
-                                          .p(options.p())
-                                          .training(this->is_training())
-                                          .inplace(options.inplace())),
-                    "p=", options.p(), ", inplace=", options.inplace())
+LAMELLA_OF_OPTIONS(Flatten, FlattenOptions, input.flatten(options.start_dim(), options.end_dim()),
+                   "start_dim=", options.start_dim(), ", end_dim=", options.end_dim())
+LAMELLA_OF_OPTIONS(Dropout, DropoutOptions,
+                   F::dropout(input, F::DropoutFuncOptions()
+                                         .p(options.p())
+                                         .training(this->is_training())
+                                         .inplace(options.inplace())),
+                   "p=", options.p(), ", inplace=", options.inplace())
 // Dropout of whole channels.
-#define LAMELLA_CHANNEL_DROPOUT(D)                                               \
-  using Dropout##D##dOptions = DropoutOptions;                                   \
-  LAMELLA_OF_FUNCTION(Dropout##D##d, DropoutOptions,                             \
-                      F::dropout##D##d(input, F::DropoutFuncOptions()            \
-                                                  .p(options.p())                \
-                                                  .training(this->is_training()) \
-                                                  .inplace(options.inplace())),  \
-                      "p=", options.p(), ", inplace=", options.inplace())
+#define LAMELLA_CHANNEL_DROPOUT(D)                                              \
+  using Dropout##D##dOptions = DropoutOptions;                                  \
+  LAMELLA_OF_OPTIONS(Dropout##D##d, DropoutOptions,                             \
+                     F::dropout##D##d(input, F::DropoutFuncOptions()            \
+                                                 .p(options.p())                \
+                                                 .training(this->is_training()) \
+                                                 .inplace(options.inplace())),  \
+                     "p=", options.p(), ", inplace=", options.inplace())
 LAMELLA_CHANNEL_DROPOUT(2)
 LAMELLA_CHANNEL_DROPOUT(3)
 #undef LAMELLA_CHANNEL_DROPOUT
@@ -92,18 +88,14 @@ LAMELLA_CHANNEL_DROPOUT(3)
 // ---- Windows -----------------------------------------------------------------------------------
 
 // Maximum pooling, which can return the indices of the maxima as well.
-#define LAMELLA_MAXIMUM(Name, Options, function, ...)                           \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {     \
-   public:                                                                      \
-    explicit Name##ImplOf(const Options& given) : options(given) {}             \
-    void reset() override {}                                                    \
-    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                             \
-    Tensor forward(const Tensor& input) { return F::function(input, options); } \
-    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) {      \
-      return F::function##_with_indices(input, options);                        \
-    }                                                                           \
-    Options options;                                                            \
-  };                                                                            \
+#define LAMELLA_MAXIMUM(Name, Options, function, ...)                                  \
+  LAMELLA_LAZY class Name##ImplOf : public WithOptions<Name##ImplOf<lazy_>, Options> { \
+    LAMELLA_WITH_OPTIONS(Name, Options, __VA_ARGS__)                                   \
+    Tensor forward(const Tensor& input) { return F::function(input, options); }        \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input) {             \
+      return F::function##_with_indices(input, options);                               \
+    }                                                                                  \
+  };                                                                                   \
   LAMELLA_LAZY_MODULE(Name)
 #define LAMELLA_POOL(D)                                                                    \
   using MaxPool##D##dOptions = PoolOptions<D>;                                             \
@@ -130,16 +122,11 @@ LAMELLA_POOL(3)
 // ---- Losses ------------------------------------------------------------------------------------
 
 // A loss of the tensors in `names`, most often input and target.
-#define LAMELLA_LOSS_OF(Name, types, names, function, ...)                  \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
-   public:                                                                  \
-    using Options = Name##Options;                                          \
-    explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
-    void reset() override {}                                                \
-    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
-    Tensor forward types { return F::function names; }                      \
-    Options options;                                                        \
-  };                                                                        \
+#define LAMELLA_LOSS_OF(Name, types, names, function, ...)                                   \
+  LAMELLA_LAZY class Name##ImplOf : public WithOptions<Name##ImplOf<lazy_>, Name##Options> { \
+    LAMELLA_WITH_OPTIONS(Name, Name##Options, __VA_ARGS__)                                   \
+    Tensor forward types { return F::function names; }                                       \
+  };                                                                                         \
   LAMELLA_LAZY_MODULE(Name)
 #define LAMELLA_LOSS(Name, function, ...)                                                      \
   LAMELLA_LOSS_OF(Name, (const Tensor& input, const Tensor& target), (input, target, options), \

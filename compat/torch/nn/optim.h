@@ -3,6 +3,8 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "lamella/layers/autograd/grad_mode.h"
@@ -88,6 +90,12 @@ using OptimizerCloneableParamState = ParamStateOf<T>;
   const T& name() const { return this->member; } \
   T& name() { return this->member; }             \
   void name(const T& value) { this->member = value; }
+// Lists the getters of a class of options or of a state, in the order of files.
+#define LAMELLA_LISTED(...)                                 \
+ public:                                                    \
+  static constexpr std::string_view kListed = #__VA_ARGS__; \
+  auto listed() { return std::tie(__VA_ARGS__); }           \
+  auto listed() const { return std::tie(__VA_ARGS__); }
 #define LAMELLA_MAKES_STATE(T)                                                \
   std::unique_ptr<OptimizerParamStateOf<lazy_>> make_state() const override { \
     return std::make_unique<T>();                                             \
@@ -212,6 +220,11 @@ class OptionsOf : public OptimizerOptionsOf<lazy_> {
       LAMELLA_CHECK_NOT_IMPLEMENTED(false, "set_lr: expected options with 'lr', or an override");
     }
   }
+  friend bool operator==(const T& a, const T& b)
+    requires requires { a.listed(); }
+  {
+    return a.listed() == b.listed();
+  }
 };
 template <class T>
 using OptimizerCloneableOptions = OptionsOf<T>;
@@ -232,16 +245,13 @@ LAMELLA_LAZY struct SGDOptionsOf : OptionsOf<SGDOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, weight_decay) = 0;
   LAMELLA_OPTION(bool, nesterov) = false;
 
- public:
-  friend bool operator==(const SGDOptionsOf<lazy_>& a, const SGDOptionsOf<lazy_>& b) {
-    return std::tie(a.lr_, a.momentum_, a.dampening_, a.weight_decay_, a.nesterov_) ==
-           std::tie(b.lr_, b.momentum_, b.dampening_, b.weight_decay_, b.nesterov_);
-  }
+  LAMELLA_LISTED(lr(), momentum(), dampening(), weight_decay(), nesterov())
 };
 
 using SGDOptions = SGDOptionsOf<>;
 LAMELLA_LAZY struct SGDParamStateOf : ParamStateOf<SGDParamStateOf<lazy_>> {
   LAMELLA_STATE(Tensor, momentum_buffer, first)
+  LAMELLA_LISTED(momentum_buffer())
 };
 using SGDParamState = SGDParamStateOf<>;
 
@@ -307,11 +317,7 @@ struct AdamOptionsOf : OptionsOf<Derived> {
   LAMELLA_DERIVED_OPTION(double, weight_decay);
   LAMELLA_DERIVED_OPTION(bool, amsgrad) = false;
 
- public:
-  friend bool operator==(const Derived& a, const Derived& b) {
-    return std::tie(a.lr_, a.betas_, a.eps_, a.weight_decay_, a.amsgrad_) ==
-           std::tie(b.lr_, b.betas_, b.eps_, b.weight_decay_, b.amsgrad_);
-  }
+  LAMELLA_LISTED(lr(), betas(), eps(), weight_decay(), amsgrad())
 #undef LAMELLA_DERIVED_OPTION
 };
 LAMELLA_LAZY struct PlainAdamOptions : AdamOptionsOf<PlainAdamOptions<lazy_>> {
@@ -330,6 +336,7 @@ LAMELLA_LAZY struct AdamParamStateOf : ParamStateOf<AdamParamStateOf<lazy_>> {
   LAMELLA_STATE(Tensor, exp_avg, first)
   LAMELLA_STATE(Tensor, exp_avg_sq, second)
   LAMELLA_STATE(Tensor, max_exp_avg_sq, largest)
+  LAMELLA_LISTED(step(), exp_avg(), exp_avg_sq(), max_exp_avg_sq())
 };
 using AdamParamState = AdamParamStateOf<>;
 using AdamWParamState = AdamParamState;

@@ -18,16 +18,13 @@ LAMELLA_LAZY struct AdagradOptionsOf : OptionsOf<AdagradOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, initial_accumulator_value) = 0;
   LAMELLA_OPTION(double, eps) = 1e-10;
 
- public:
-  friend bool operator==(const AdagradOptionsOf<lazy_>& a, const AdagradOptionsOf<lazy_>& b) {
-    return std::tie(a.lr_, a.lr_decay_, a.weight_decay_, a.initial_accumulator_value_, a.eps_) ==
-           std::tie(b.lr_, b.lr_decay_, b.weight_decay_, b.initial_accumulator_value_, b.eps_);
-  }
+  LAMELLA_LISTED(lr(), lr_decay(), weight_decay(), initial_accumulator_value(), eps())
 };
 using AdagradOptions = AdagradOptionsOf<>;
 LAMELLA_LAZY struct AdagradParamStateOf : ParamStateOf<AdagradParamStateOf<lazy_>> {
   LAMELLA_STATE(int64_t, step, steps)
   LAMELLA_STATE(Tensor, sum, first)
+  LAMELLA_LISTED(step(), sum())
 };
 using AdagradParamState = AdagradParamStateOf<>;
 
@@ -79,11 +76,7 @@ LAMELLA_LAZY struct RMSpropOptionsOf : OptionsOf<RMSpropOptionsOf<lazy_>> {
   LAMELLA_OPTION(double, momentum) = 0;
   LAMELLA_OPTION(bool, centered) = false;
 
- public:
-  friend bool operator==(const RMSpropOptionsOf<lazy_>& a, const RMSpropOptionsOf<lazy_>& b) {
-    return std::tie(a.lr_, a.alpha_, a.eps_, a.weight_decay_, a.momentum_, a.centered_) ==
-           std::tie(b.lr_, b.alpha_, b.eps_, b.weight_decay_, b.momentum_, b.centered_);
-  }
+  LAMELLA_LISTED(lr(), alpha(), eps(), weight_decay(), momentum(), centered())
 };
 using RMSpropOptions = RMSpropOptionsOf<>;
 LAMELLA_LAZY struct RMSpropParamStateOf : ParamStateOf<RMSpropParamStateOf<lazy_>> {
@@ -91,6 +84,7 @@ LAMELLA_LAZY struct RMSpropParamStateOf : ParamStateOf<RMSpropParamStateOf<lazy_
   LAMELLA_STATE(Tensor, square_avg, second)
   LAMELLA_STATE(Tensor, momentum_buffer, first)
   LAMELLA_STATE(Tensor, grad_avg, largest)
+  LAMELLA_LISTED(step(), square_avg(), momentum_buffer(), grad_avg())
 };
 using RMSpropParamState = RMSpropParamStateOf<>;
 
@@ -151,13 +145,8 @@ LAMELLA_LAZY struct LBFGSOptionsOf : OptionsOf<LBFGSOptionsOf<lazy_>> {
   LAMELLA_OPTION(int64_t, history_size) = 100;
   LAMELLA_OPTION(std::optional<std::string>, line_search_fn);  // the only value is strong_wolfe
 
- public:
-  friend bool operator==(const LBFGSOptionsOf<lazy_>& a, const LBFGSOptionsOf<lazy_>& b) {
-    return std::tie(a.lr_, a.max_iter_, a.max_eval_, a.tolerance_grad_, a.tolerance_change_,
-                    a.history_size_, a.line_search_fn_) ==
-           std::tie(b.lr_, b.max_iter_, b.max_eval_, b.tolerance_grad_, b.tolerance_change_,
-                    b.history_size_, b.line_search_fn_);
-  }
+  LAMELLA_LISTED(lr(), max_iter(), max_eval(), tolerance_grad(), tolerance_change(), history_size(),
+                 line_search_fn())
 };
 using LBFGSOptions = LBFGSOptionsOf<>;
 // The state of all parameters together, kept for the first one: the last direction `d` with its
@@ -175,8 +164,8 @@ LAMELLA_LAZY struct LBFGSParamStateOf : ParamStateOf<LBFGSParamStateOf<lazy_>> {
   LAMELLA_OPTION(std::deque<Tensor>, old_stps);
   LAMELLA_OPTION(std::deque<Tensor>, ro);
   LAMELLA_OPTION(std::optional<std::vector<Tensor>>, al);
-
- public:
+  LAMELLA_LISTED(func_evals(), n_iter(), t(), prev_loss(), d(), H_diag(), prev_flat_grad(),
+                 old_dirs(), old_stps(), ro(), al())
   friend bool operator==(const LBFGSParamStateOf& a, const LBFGSParamStateOf& b) {
     auto same = [](const auto& x, const auto& y) {
       return std::equal(x.begin(), x.end(), y.begin(), y.end(),

@@ -32,8 +32,17 @@ struct Word {
   }
 };
 inline void append(std::string& out, const Word& word) { out += word.text; }
-#define LAMELLA_WORD(name, text) LAMELLA_HIDDEN inline constexpr Word name{text};
-namespace words {
+// Each word has a class of its own, by which std::variant tells them apart.
+#define LAMELLA_WORD(name, text)                       \
+  namespace enumtype {                                 \
+  struct name : Word {                                 \
+    static constexpr const char* kName = #name;        \
+    constexpr name() : Word{text} {}                   \
+  };                                                   \
+  }                                                    \
+  namespace words {                                    \
+  LAMELLA_HIDDEN inline constexpr enumtype::name name; \
+  }
 LAMELLA_WORD(kNone, "none")
 LAMELLA_WORD(kMean, "mean")
 LAMELLA_WORD(kSum, "sum")
@@ -65,9 +74,22 @@ LAMELLA_WORD(kTanh, "tanh")
 LAMELLA_WORD(kReLU, "relu")
 LAMELLA_WORD(kGELU, "gelu")
 LAMELLA_WORD(kLeakyReLU, "leaky_relu")
-}  // namespace words
+LAMELLA_WORD(kConvTranspose1D, "conv_transpose1d")
+LAMELLA_WORD(kConvTranspose2D, "conv_transpose2d")
+LAMELLA_WORD(kConvTranspose3D, "conv_transpose3d")
+LAMELLA_WORD(kRNN_TANH, "rnn_tanh")
+LAMELLA_WORD(kRNN_RELU, "rnn_relu")
+LAMELLA_WORD(kLSTM, "lstm")
+LAMELLA_WORD(kGRU, "gru")
 #undef LAMELLA_WORD
 using namespace words;
+namespace enumtype {
+// The name of the word that a std::variant of such classes holds, "kReLU".
+template <class Variant>
+std::string get_enum_name(const Variant& word) {
+  return visit([](const auto& held) { return std::string(held.kName); }, word);
+}
+}  // namespace enumtype
 
 // A number for each of D dimensions; a single number applies to all.
 template <class T, size_t D>
@@ -78,7 +100,8 @@ class EachOf {
   EachOf(const std::vector<T>& list) : EachOf(ArrayRef<T>(list)) {}     // NOLINT
   EachOf(const std::array<T, D>& list) : numbers_(list) {}              // NOLINT
   EachOf(ArrayRef<T> list) {                                            // NOLINT
-    LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list);
+    LAMELLA_CHECK_VALUE(list.size() == D, "nn: expected ", D, " numbers, got ", list.size(), ", ",
+                        list);
     for (size_t i = 0; i < D; ++i) numbers_[i] = list[i];
   }
   operator ArrayRef<T>() const { return {numbers_.data(), D}; }  // NOLINT
@@ -97,6 +120,13 @@ using Each = EachOf<int64_t, D>;
 // A number, a list or a span: what Each<D> is made of.
 template <class T, size_t D>
 concept MakesEach = std::convertible_to<T, Each<D>> && !std::same_as<T, Each<D>>;
+
+// Constructors of Name from a number, a list or a span, with its initializers.
+#define LAMELLA_FROM_EACH(Name, D, ...)                              \
+  Name(Each<D> each) : __VA_ARGS__ {}                                \
+  Name(std::initializer_list<int64_t> list) : Name(Each<D>(list)) {} \
+  template <MakesEach<D> I>                                          \
+  Name(const I& list) : Name(Each<D>(list)) {}
 
 // Numbers, kSame or kValid.
 template <size_t D>
@@ -242,10 +272,7 @@ struct HardtanhOptions {
 // Maximum and average pooling.
 template <size_t D>
 struct PoolOptions {
-  PoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  PoolOptions(std::initializer_list<int64_t> kernel_size) : PoolOptions(Each<D>(kernel_size)) {}
-  template <MakesEach<D> I>
-  PoolOptions(const I& kernel_size) : PoolOptions(Each<D>(kernel_size)) {}  // NOLINT
+  LAMELLA_FROM_EACH(PoolOptions, D, kernel_size_(each), stride_(each))
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
@@ -256,15 +283,12 @@ struct PoolOptions {
 };
 template <size_t D>
 struct AdaptivePoolOptions {
-  AdaptivePoolOptions(Each<D> output_size) : output_size_(output_size) {}  // NOLINT: implicit
-  AdaptivePoolOptions(std::initializer_list<int64_t> sizes) : output_size_(sizes) {}
+  LAMELLA_FROM_EACH(AdaptivePoolOptions, D, output_size_(each))
   // None stands for the size of the input.
   AdaptivePoolOptions(std::initializer_list<std::optional<int64_t>> sizes) : output_size_(-1) {
     LAMELLA_CHECK_VALUE(sizes.size() == D, "nn: expected ", D, " sizes, got ", sizes.size());
     for (size_t i = 0; i < D; ++i) (*output_size_)[i] = sizes.begin()[i].value_or(-1);
   }
-  template <MakesEach<D> I>
-  AdaptivePoolOptions(const I& size) : output_size_(size) {}  // NOLINT
   LAMELLA_OPTION(Each<D>, output_size);
 };
 

@@ -29,7 +29,7 @@ class OrderedDict {
   };
 
   explicit OrderedDict(std::string what = "Key") : what_(std::move(what)) {}
-  OrderedDict(std::initializer_list<Item> items) : items_(items) {}
+  OrderedDict(std::initializer_list<Item> items) : items_(items), what_("Key") {}
 
   // The word that errors use for a key.
   const std::string& key_description() const { return what_; }
@@ -62,7 +62,8 @@ class OrderedDict {
     requires(!std::is_integral_v<K>)
   const Value& operator[](const K& key) const {
     const Value* value = find(key);
-    LAMELLA_CHECK_INDEX(value != nullptr, "nn: expected one of the names, got '", key, "'");
+    LAMELLA_CHECK_INDEX(value != nullptr, "nn: expected one of the names, got ", what_, " '", key,
+                        "'");
     return *value;
   }
   template <class K = Key>
@@ -73,19 +74,14 @@ class OrderedDict {
   const Item& operator[](size_t i) const { return items_[i]; }
   Item& operator[](size_t i) { return items_[i]; }
   Value& insert(Key key, Value value) {
-    LAMELLA_CHECK(!contains(key), "OrderedDict: insert: expected a new key, got '", key, "' again");
+    LAMELLA_CHECK(!contains(key), "OrderedDict: insert: expected a new key, got ", what_, " '", key,
+                  "' again");
     items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
-  // Inserts the entries of another dictionary and replaces those with equal keys.
+  // Inserts the entries of another dictionary, whose keys must be new.
   void update(const OrderedDict& other) {
-    for (const Item& item : other) {
-      if (Value* known = find(item.key())) {
-        *known = item.value();
-      } else {
-        insert(item.key(), item.value());
-      }
-    }
+    for (const Item& item : other) insert(item.key(), item.value());
   }
   template <class K = Key>
   void erase(const K& key) {

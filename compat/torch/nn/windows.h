@@ -9,11 +9,7 @@ namespace lamella::nn {
 
 template <size_t D>
 struct MaxUnpoolOptions {
-  MaxUnpoolOptions(Each<D> kernel_size)
-      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
-  MaxUnpoolOptions(std::initializer_list<int64_t> sizes) : MaxUnpoolOptions(Each<D>(sizes)) {}
-  template <MakesEach<D> I>
-  MaxUnpoolOptions(const I& size) : MaxUnpoolOptions(Each<D>(size)) {}  // NOLINT
+  LAMELLA_FROM_EACH(MaxUnpoolOptions, D, kernel_size_(each), stride_(each))
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(Each<D>, stride);
   LAMELLA_OPTION(Each<D>, padding) = 0;
@@ -22,10 +18,7 @@ struct MaxUnpoolOptions {
 };
 template <size_t D>
 struct FractionalMaxPoolOptions {
-  FractionalMaxPoolOptions(Each<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT: implicit
-  FractionalMaxPoolOptions(std::initializer_list<int64_t> sizes) : kernel_size_(sizes) {}
-  template <MakesEach<D> I>
-  FractionalMaxPoolOptions(const I& size) : kernel_size_(size) {}  // NOLINT
+  LAMELLA_FROM_EACH(FractionalMaxPoolOptions, D, kernel_size_(each))
   using Ratios = EachOf<double, D>;
   LAMELLA_OPTION(Each<D>, kernel_size);
   LAMELLA_OPTION(std::optional<Each<D>>, output_size);
@@ -58,10 +51,7 @@ struct CrossMapLRN2dOptions {
 // Padding of the last D dimensions, the last dimension first.
 template <size_t D>
 struct MarginOptions {
-  MarginOptions(Each<2 * D> padding) : padding_(padding) {}  // NOLINT: implicit
-  MarginOptions(std::initializer_list<int64_t> padding) : padding_(padding) {}
-  template <MakesEach<2 * D> I>
-  MarginOptions(const I& padding) : padding_(padding) {}  // NOLINT
+  LAMELLA_FROM_EACH(MarginOptions, 2 * D, padding_(each))
   LAMELLA_OPTION(Each<2 * D>, padding);
 };
 template <size_t D>
@@ -232,21 +222,19 @@ LAMELLA_LAZY Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleOpt
 
 // ---- Modules -----------------------------------------------------------------------------------
 
-#define LAMELLA_UNPOOL(D)                                                                     \
-  using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>;                                         \
-  LAMELLA_LAZY class MaxUnpool##D##dImplOf : public Cloneable<MaxUnpool##D##dImplOf<lazy_>> { \
-   public:                                                                                    \
-    explicit MaxUnpool##D##dImplOf(const MaxUnpoolOptions<D>& given) : options(given) {}      \
-    void reset() override {}                                                                  \
-    LAMELLA_SHOWN("MaxUnpool" #D "d", "kernel_size=", options.kernel_size(),                  \
-                  ", stride=", options.stride(), ", padding=", options.padding())             \
-    Tensor forward(const Tensor& input, const Tensor& indices,                                \
-                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt) {   \
-      return F::max_unpool##D##d(input, indices,                                              \
-                                 MaxUnpoolOptions<D>(options).output_size(output_size));      \
-    }                                                                                         \
-    MaxUnpoolOptions<D> options;                                                              \
-  };                                                                                          \
+#define LAMELLA_UNPOOL(D)                                                                      \
+  using MaxUnpool##D##dOptions = MaxUnpoolOptions<D>;                                          \
+  LAMELLA_LAZY class MaxUnpool##D##dImplOf                                                     \
+      : public WithOptions<MaxUnpool##D##dImplOf<lazy_>, MaxUnpoolOptions<D>> {                \
+    LAMELLA_WITH_OPTIONS(MaxUnpool##D##d, MaxUnpoolOptions<D>,                                 \
+                         "kernel_size=", options.kernel_size(), ", stride=", options.stride(), \
+                         ", padding=", options.padding())                                      \
+    Tensor forward(const Tensor& input, const Tensor& indices,                                 \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt) {    \
+      return F::max_unpool##D##d(input, indices,                                               \
+                                 MaxUnpoolOptions<D>(options).output_size(output_size));       \
+    }                                                                                          \
+  };                                                                                           \
   LAMELLA_LAZY_MODULE(MaxUnpool##D##d)
 LAMELLA_UNPOOL(1)
 LAMELLA_UNPOOL(2)
@@ -259,45 +247,41 @@ LAMELLA_MAXIMUM(FractionalMaxPool2d, FractionalMaxPoolOptions<2>, fractional_max
 LAMELLA_MAXIMUM(FractionalMaxPool3d, FractionalMaxPoolOptions<3>, fractional_max_pool3d)
 
 // Defines the pooling and padding layers of D dimensions.
-#define LAMELLA_OF_DIMENSIONS(D)                                                                   \
-  using LPPool##D##dOptions = LPPoolOptions<D>;                                                    \
-  using ReflectionPad##D##dOptions = MarginOptions<D>;                                             \
-  using ReplicationPad##D##dOptions = MarginOptions<D>;                                            \
-  using ZeroPad##D##dOptions = MarginOptions<D>;                                                   \
-  using ConstantPad##D##dOptions = ConstantPadOptions<D>;                                          \
-  LAMELLA_LAZY class LPPool##D##dImplOf : public Cloneable<LPPool##D##dImplOf<lazy_>> {            \
-   public:                                                                                         \
-    LPPool##D##dImplOf(double norm_type, Each<D> kernel_size) : options(norm_type, kernel_size) {} \
-    explicit LPPool##D##dImplOf(const LPPoolOptions<D>& given) : options(given) {}                 \
-    void reset() override {}                                                                       \
-    LAMELLA_SHOWN("LPPool" #D "d", "norm_type=", options.norm_type(),                              \
-                  ", kernel_size=", options.kernel_size(), ", stride=", options.stride(),          \
-                  ", ceil_mode=", options.ceil_mode())                                             \
-    Tensor forward(const Tensor& input) { return F::lp_pool##D##d(input, options); }               \
-    LPPoolOptions<D> options;                                                                      \
-  };                                                                                               \
-  LAMELLA_LAZY_MODULE(LPPool##D##d)                                                                \
-  LAMELLA_OF_OPTIONS(ReflectionPad##D##d, MarginOptions<D>,                                        \
-                     detail::with_margin(input, options.padding(), kReflect),                      \
-                     "padding=", IntArrayRef(options.padding()))                                   \
-  LAMELLA_OF_OPTIONS(ReplicationPad##D##d, MarginOptions<D>,                                       \
-                     detail::with_margin(input, options.padding(), kReplicate),                    \
-                     "padding=", IntArrayRef(options.padding()))                                   \
-  LAMELLA_OF_OPTIONS(ZeroPad##D##d, MarginOptions<D>,                                              \
-                     detail::with_margin(input, options.padding(), kConstant),                     \
-                     "padding=", IntArrayRef(options.padding()))                                   \
-  LAMELLA_LAZY class ConstantPad##D##dImplOf : public Cloneable<ConstantPad##D##dImplOf<lazy_>> {  \
-   public:                                                                                         \
-    ConstantPad##D##dImplOf(Each<2 * D> padding, double value) : options(padding, value) {}        \
-    explicit ConstantPad##D##dImplOf(const ConstantPadOptions<D>& given) : options(given) {}       \
-    void reset() override {}                                                                       \
-    LAMELLA_SHOWN("ConstantPad" #D "d", "padding=", IntArrayRef(options.padding()),                \
-                  ", value=", options.value())                                                     \
-    Tensor forward(const Tensor& input) {                                                          \
-      return detail::with_margin(input, options.padding(), kConstant, options.value());            \
-    }                                                                                              \
-    ConstantPadOptions<D> options;                                                                 \
-  };                                                                                               \
+#define LAMELLA_OF_DIMENSIONS(D)                                                                  \
+  using LPPool##D##dOptions = LPPoolOptions<D>;                                                   \
+  using ReflectionPad##D##dOptions = MarginOptions<D>;                                            \
+  using ReplicationPad##D##dOptions = MarginOptions<D>;                                           \
+  using ZeroPad##D##dOptions = MarginOptions<D>;                                                  \
+  using ConstantPad##D##dOptions = ConstantPadOptions<D>;                                         \
+  LAMELLA_LAZY class LPPool##D##dImplOf                                                           \
+      : public WithOptions<LPPool##D##dImplOf<lazy_>, LPPoolOptions<D>> {                         \
+    LAMELLA_WITH_OPTIONS(LPPool##D##d, LPPoolOptions<D>, "norm_type=", options.norm_type(),       \
+                         ", kernel_size=", options.kernel_size(), ", stride=", options.stride(),  \
+                         ", ceil_mode=", options.ceil_mode())                                     \
+    LPPool##D##dImplOf(double norm_type, Each<D> kernel_size)                                     \
+        : LPPool##D##dImplOf(LPPoolOptions<D>(norm_type, kernel_size)) {}                         \
+    Tensor forward(const Tensor& input) { return F::lp_pool##D##d(input, options); }              \
+  };                                                                                              \
+  LAMELLA_LAZY_MODULE(LPPool##D##d)                                                               \
+  LAMELLA_OF_OPTIONS(ReflectionPad##D##d, MarginOptions<D>,                                       \
+                     detail::with_margin(input, options.padding(), kReflect),                     \
+                     "padding=", IntArrayRef(options.padding()))                                  \
+  LAMELLA_OF_OPTIONS(ReplicationPad##D##d, MarginOptions<D>,                                      \
+                     detail::with_margin(input, options.padding(), kReplicate),                   \
+                     "padding=", IntArrayRef(options.padding()))                                  \
+  LAMELLA_OF_OPTIONS(ZeroPad##D##d, MarginOptions<D>,                                             \
+                     detail::with_margin(input, options.padding(), kConstant),                    \
+                     "padding=", IntArrayRef(options.padding()))                                  \
+  LAMELLA_LAZY class ConstantPad##D##dImplOf                                                      \
+      : public WithOptions<ConstantPad##D##dImplOf<lazy_>, ConstantPadOptions<D>> {               \
+    LAMELLA_WITH_OPTIONS(ConstantPad##D##d, ConstantPadOptions<D>,                                \
+                         "padding=", IntArrayRef(options.padding()), ", value=", options.value()) \
+    ConstantPad##D##dImplOf(Each<2 * D> padding, double value)                                    \
+        : ConstantPad##D##dImplOf(ConstantPadOptions<D>(padding, value)) {}                       \
+    Tensor forward(const Tensor& input) {                                                         \
+      return detail::with_margin(input, options.padding(), kConstant, options.value());           \
+    }                                                                                             \
+  };                                                                                              \
   LAMELLA_LAZY_MODULE(ConstantPad##D##d)
 namespace detail {
 LAMELLA_LAZY Tensor with_margin(const Tensor& input, IntArrayRef padding, Word mode,
@@ -334,12 +318,10 @@ LAMELLA_OF_OPTIONS(Unflatten, UnflattenOptions, input.unflatten(options.dim(), o
 
 // Windows of (size - 1) / 2 channels on both sides; the first channel belongs to all of them, as in
 // Lua Torch, whose networks this layer supports. The input is [N, C, H, W].
-LAMELLA_LAZY class CrossMapLRN2dImplOf : public Cloneable<CrossMapLRN2dImplOf<lazy_>> {
- public:
-  explicit CrossMapLRN2dImplOf(const CrossMapLRN2dOptions& given) : options(given) {}
-  void reset() override {}
-  LAMELLA_SHOWN("CrossMapLRN2d", options.size(), ", alpha=", options.alpha(),
-                ", beta=", options.beta(), ", k=", options.k())
+LAMELLA_LAZY class CrossMapLRN2dImplOf
+    : public WithOptions<CrossMapLRN2dImplOf<lazy_>, CrossMapLRN2dOptions> {
+  LAMELLA_WITH_OPTIONS(CrossMapLRN2d, CrossMapLRN2dOptions, options.size(),
+                       ", alpha=", options.alpha(), ", beta=", options.beta(), ", k=", options.k())
   Tensor forward(const Tensor& input) {
     LAMELLA_CHECK_VALUE(input.dim() == 4,
                         "CrossMapLRN2d: expected 'input' to have 4 dimensions, got ", input.dim());
@@ -350,7 +332,6 @@ LAMELLA_LAZY class CrossMapLRN2dImplOf : public Cloneable<CrossMapLRN2dImplOf<la
     const double share = options.alpha() / static_cast<double>(options.size());
     return input * square.mul(share).add(options.k()).pow(-options.beta());
   }
-  CrossMapLRN2dOptions options;
 };
 LAMELLA_LAZY_MODULE(CrossMapLRN2d)
 

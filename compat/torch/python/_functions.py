@@ -17,19 +17,23 @@ def typename(obj: Any) -> str:
     return lamella.typename(obj).replace("lamella.", "torch.", 1)
 
 
-def is_conj(input: Tensor) -> bool:
-    """Whether the tensor is a lazy conjugate."""
-    return input.is_conj()
+def _method(name: str, method: str, doc: str) -> Any:
+    def function(input: Tensor) -> Any:
+        return getattr(input, method)()
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
-def is_neg(input: Tensor) -> bool:
-    """Whether the tensor is a lazy negative."""
-    return input.is_neg()
-
-
-def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
-    return input.is_inference()
+is_conj = _method("is_conj", "is_conj", "Whether the tensor is a lazy conjugate.")
+is_neg = _method("is_neg", "is_neg", "Whether the tensor is a lazy negative.")
+is_inference = _method(
+    "is_inference", "is_inference", "Whether the tensor was made in inference mode."
+)
+get_device = _method("get_device", "get_device", "The index of the device; -1 on the CPU.")
+_is_all_true = _method("_is_all_true", "all", "Whether all elements of a mask are true.")
+_is_any_true = _method("_is_any_true", "any", "Whether an element of a mask is true.")
 
 
 def is_distributed(input: Tensor) -> bool:
@@ -47,11 +51,6 @@ def is_nonzero(input: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether the shapes are the same."""
     return input.shape == other.shape
-
-
-def get_device(input: Tensor) -> int:
-    """The index of the tensor's device; -1 on the CPU."""
-    return input.get_device()
 
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
@@ -235,16 +234,6 @@ def _convert_indices_from_csr_to_coo(
     rows = lamella.repeat_interleave(rows, crow_indices.diff())
     pair = [rows.to(kind), col_indices.to(kind)]
     return lamella.stack(pair[::-1] if transpose else pair)
-
-
-def _is_all_true(input: Tensor) -> Tensor:
-    """Whether all elements of a mask are true, as a tensor."""
-    return input.all()
-
-
-def _is_any_true(input: Tensor) -> Tensor:
-    """Whether an element of a mask is true, as a tensor."""
-    return input.any()
 
 
 def _native_multi_head_attention(

@@ -27,91 +27,40 @@ has_half = False
 default_generators: tuple[Any, ...] = ()
 
 
-def is_available() -> bool:
-    """False: Lamella's package runs on the CPU."""
-    return False
+def _constant(name: str, value: Any) -> Any:
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return value() if isinstance(value, type) else value
+
+    answer.__name__ = answer.__qualname__ = name
+    answer.__doc__ = f"{answer()!r}: there is no CUDA device."
+    return answer
 
 
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def is_initialized() -> bool:
-    """False."""
-    return False
-
-
-is_bf16_supported = is_current_stream_capturing = is_initialized
-
-
-def init() -> None:
-    """RuntimeError: there is no CUDA device."""
-    raise _none("init")
-
-
-def synchronize(device: Any = None) -> None:
-    """Does nothing: there is no CUDA device."""
-
-
-def empty_cache() -> None:
-    """Does nothing: there is no memory to free."""
-
-
-def _lazy_call(function: Callable[[], Any], **options: Any) -> None:
-    """Does nothing: the call would wait for a device."""
-
+# What functions return without a device; a class stands for a new object of it.
+for _value, _names in (
+    (
+        False,
+        "is_available is_initialized is_bf16_supported is_current_stream_capturing _is_in_bad_fork",
+    ),
+    (
+        0,
+        "device_count memory_allocated max_memory_allocated memory_reserved max_memory_reserved "
+        "memory_cached max_memory_cached",
+    ),
+    (
+        None,
+        "synchronize empty_cache ipc_collect _lazy_call manual_seed manual_seed_all seed seed_all "
+        "set_rng_state_all reset_peak_memory_stats reset_max_memory_allocated "
+        "reset_accumulated_memory_stats",
+    ),
+    ("", "memory_summary"),
+    (dict, "memory_stats"),
+    (list, "get_rng_state_all get_arch_list"),
+):
+    for _name in _names.split():
+        globals()[_name] = _constant(_name, _value)
 
 _initialized = False
-_is_in_bad_fork = is_initialized
-
-
-reset_peak_memory_stats = reset_max_memory_allocated = reset_accumulated_memory_stats = synchronize
-ipc_collect = empty_cache
-
-
-def memory_allocated(device: Any = None) -> int:
-    """0."""
-    return 0
-
-
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
-memory_cached = max_memory_cached = memory_allocated
-
-
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """An empty text."""
-    return ""
-
-
-def memory_stats(device: Any = None) -> dict[str, Any]:
-    """An empty dictionary."""
-    return {}
-
-
-def manual_seed_all(seed: int) -> None:
-    """Does nothing: there is no generator to seed."""
-
-
-def manual_seed(seed: int) -> None:
-    """Does nothing: there is no generator to seed."""
-
-
-seed = seed_all = empty_cache
-
-
-def get_rng_state_all() -> list[Any]:
-    """An empty list."""
-    return []
-
-
-def set_rng_state_all(new_states: Any) -> None:
-    """Does nothing."""
-
-
-def get_arch_list() -> list[str]:
-    """An empty list."""
-    return []
 
 
 def _none(what: str) -> NoDeviceError:
@@ -142,7 +91,7 @@ def _refusing(name: str) -> Any:
 
 
 for _name in (
-    "can_device_access_peer cudart current_blas_handle current_device current_stream "
+    "init can_device_access_peer cudart current_blas_handle current_device current_stream "
     "default_stream get_device_capability get_device_name "
     "get_device_properties get_rng_state initial_seed mem_get_info set_device set_rng_state "
     "set_stream utilization"
@@ -150,27 +99,17 @@ for _name in (
     globals()[_name] = _refusing(_name)
 
 
-class Stream:
-    """A device's stream: RuntimeError, there is no CUDA device."""
+class _Refusing:
+    """RuntimeError: there is no CUDA device."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise _none("Stream")
+        raise _none(type(self).__name__)
 
 
-class Event:
-    """A device's event: RuntimeError, there is no CUDA device."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise _none("Event")
-
-
-class CUDAGraph:
-    """A recorded graph: RuntimeError, there is no CUDA device."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise _none("CUDAGraph")
-
-
+Stream, Event, CUDAGraph = (
+    type(_name, (_Refusing,), {"__doc__": _Refusing.__doc__, "__module__": __name__})
+    for _name in ("Stream", "Event", "CUDAGraph")
+)
 StreamContext = ExternalStream = MemPool = Stream
 graph = CUDAGraph
 

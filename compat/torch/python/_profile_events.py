@@ -76,10 +76,7 @@ class FunctionEvent(_Times):
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
 
-    @property
-    def key(self) -> str:
-        """The key by which averages group events."""
-        return self.name
+    key = property(lambda self: self.name, doc="The key by which averages group events.")
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,7 @@ import lamella
 from lamella import _C, Tensor
 from lamella._tensor import _cuda as _to_cuda
 from lamella._tensor import _pin_memory as _pinned
+from lamella.compat import _functions
 from lamella.compat._no_device import NoDeviceError
 
 
@@ -129,16 +130,6 @@ def _elements(self: Tensor, function: Callable[..., Any], *others: Tensor) -> Te
     return self
 
 
-def _is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether the shapes are the same."""
-    return self.shape == other.shape
-
-
-def _is_nonzero(self: Tensor) -> bool:
-    """Whether the only element is not zero."""
-    return bool(self)
-
-
 def _fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Fills the main diagonal; with `wrap`, a tall matrix's diagonal continues below its square
     part."""
@@ -235,8 +226,8 @@ _MEMBERS: dict[str, Any] = {
     "apply_": _elements,
     "map_": lambda self, tensor, function: _elements(self, function, tensor),
     "map2_": lambda self, x, y, function: _elements(self, function, x, y),
-    "is_same_size": _is_same_size,
-    "is_nonzero": _is_nonzero,
+    "is_same_size": _functions.is_same_size,
+    "is_nonzero": _functions.is_nonzero,
     "fill_diagonal_": _fill_diagonal,
     "swapaxes_": _swapaxes,
     "swapdims_": _swapaxes,

@@ -156,10 +156,7 @@ class OldProfile(profile):
         if self.enabled:
             self.stop()
 
-    @property
-    def function_events(self) -> EventList:
-        """All calls, sorted by their start."""
-        return self.events()
+    function_events = property(lambda self: self.events(), doc="All calls, sorted by their start.")
 
     @property
     def self_cpu_time_total(self) -> float:

@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "lamella/api/functions.h"
+#include "lamella/core/warning.h"
 
 namespace lamella {
 namespace indexing {
@@ -124,8 +125,9 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
   for (const TensorIndex& index : indices) given += index.dims();
   LAMELLA_CHECK_INDEX(given <= self.dim(), "index: expected at most ", self.dim(), " indices, got ",
                       given);
+  LAMELLA_CHECK_INDEX(!indices.empty(), "index: expected one index or more, got none");
   IndexedView result{self, {}};
-  int64_t dim = 0;
+  int64_t dim = 0, own = 0;  // of the view, and of `self`
   auto take = [&](const Tensor& tensor) {
     result.tensors.resize(static_cast<size_t>(dim));
     result.tensors.push_back(tensor);
@@ -138,8 +140,12 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
         break;
       case TensorIndex::kEllipsis:
         dim += self.dim() - given;
+        own += self.dim() - given;
         break;
       case TensorIndex::kInteger:
+        LAMELLA_CHECK_INDEX(index.integer() >= -self.size(own) && index.integer() < self.size(own),
+                            "index: expected a position in dimension ", own, " of size ",
+                            self.size(own), ", got ", index.integer());
         result.view = result.view.select(dim, index.integer());
         break;
       case TensorIndex::kFlag:
@@ -152,6 +158,13 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
         break;
       case TensorIndex::kTensor:
         if (index.is_mask()) {
+          if (index.tensor().scalar_type() == kByte) {
+            LAMELLA_WARN("indexing with dtype torch.uint8 is now deprecated: use torch.bool");
+          }
+          const IntArrayRef sizes = self.sizes().slice(static_cast<size_t>(own));
+          LAMELLA_CHECK_INDEX(
+              index.tensor().sizes() == sizes.slice(0, static_cast<size_t>(index.dims())),
+              "index: expected a mask of the sizes ", sizes, ", got ", index.tensor().sizes());
           // One tensor of positions for each dimension of the mask.
           Tensor places = index.tensor().nonzero();
           for (int64_t d = 0; d < index.tensor().dim(); ++d) take(places.select(1, d));
@@ -166,6 +179,7 @@ LAMELLA_LAZY inline IndexedView view_by(const Tensor& self, ArrayRef<TensorIndex
         }
         break;
     }
+    own += index.dims();
   }
   return result;
 }

@@ -39,6 +39,16 @@ inline bool is_signed(const Tensor& tensor) { return tensor.is_signed(); }
 LAMELLA_FOR_EACH(LAMELLA_UNNAMED, zeros, ones, rand, randn)
 #undef LAMELLA_UNNAMED
 
+// An int is a dimension, although it also converts to the bool `unbiased`.
+#define LAMELLA_OVER_DIMENSION(name)                      \
+  using lamella::name;                                    \
+  LAMELLA_LAZY auto name(const Tensor& self, int dim) {   \
+    return lamella::name(self, OptionalIntArrayRef(dim)); \
+  }
+LAMELLA_OVER_DIMENSION(var_mean)
+LAMELLA_OVER_DIMENSION(std_mean)
+#undef LAMELLA_OVER_DIMENSION
+
 // A tensor of the C++ type of its numbers, whereas torch::tensor() has the dtypes of Python's.
 using lamella::tensor;
 template <class T>
@@ -69,6 +79,15 @@ LAMELLA_LAZY Tensor _lazy_clone(const Tensor& self) { return self.clone(); }
 // Zeros in the memory of one element.
 LAMELLA_LAZY Tensor _efficientzerotensor(IntArrayRef size, const TensorOptions& options = {}) {
   return lamella::zeros({}, options).expand(size);
+}
+// Two overloads whose calls differ by their default arguments; the result tells which one ran.
+LAMELLA_LAZY Tensor _test_ambiguous_defaults(const Tensor&, int64_t a = 1, int64_t b = 1) {
+  LAMELLA_CHECK(a == 1 && b == 1, "_test_ambiguous_defaults: expected 1 and 1");
+  return lamella::tensor(1);
+}
+LAMELLA_LAZY Tensor _test_ambiguous_defaults(const Tensor&, int64_t a, std::string_view b) {
+  LAMELLA_CHECK(a == 2 && b == "2", "_test_ambiguous_defaults: expected 2 and \"2\"");
+  return lamella::tensor(2);
 }
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {

@@ -12,6 +12,8 @@
 #error "Lamella's headers are C++20: compile with -std=c++20 where the package says -std=c++17"
 #endif
 
+#include "lamella/core/error_words.h"
+
 namespace lamella {
 namespace autograd {}
 namespace ops {}

@@ -17,6 +17,9 @@
 
 namespace torch {
 using namespace lamella::nn::words;
+namespace enumtype {
+using namespace lamella::nn::enumtype;
+}
 // Not an alias, so that code can add names of its own to it.
 namespace nn {
 using namespace lamella::nn;

@@ -117,12 +117,12 @@ class DataLoader {
     explicit Iterator(DataLoader* loader)
         : epoch_(std::make_shared<Epoch>(Epoch{loader, loader->next()})) {}
     Iterator& operator++() {
-      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end");
+      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end to increment");
       epoch_->batch = epoch_->loader->next();
       return *this;
     }
     BatchType& operator*() const {
-      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end");
+      LAMELLA_CHECK(!is_end(), "DataLoader: expected an iterator before the end to read");
       return *epoch_->batch;
     }
     BatchType* operator->() const { return &**this; }

@@ -1,7 +1,6 @@
 // What a DataLoader and its threads exchange: a queue, a shuttle of jobs and results, and the
 // order in which results are taken.
 #pragma once
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>

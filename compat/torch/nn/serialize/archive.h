@@ -115,17 +115,18 @@ LAMELLA_LAZY class InputArchiveOf {
     if (found == nullptr || found->inner == nullptr) return false;
     archive.tree_ = found->inner;
     archive.device_ = device_;
+    archive.path_ = path_ + key + ".";
     return true;
   }
   // Error if the key is missing.
   void read(const std::string& key, Tensor& tensor, bool = false) {
-    LAMELLA_CHECK(try_read(key, tensor), "load: expected a tensor '", key, "', got none");
+    LAMELLA_CHECK(try_read(key, tensor), "load: expected a tensor '", path_, key, "', got none");
   }
   void read(const std::string& key, IValue& value) {
-    LAMELLA_CHECK(try_read(key, value), "load: expected a value '", key, "', got none");
+    LAMELLA_CHECK(try_read(key, value), "load: expected a value '", path_, key, "', got none");
   }
   void read(const std::string& key, InputArchiveOf& archive) {
-    LAMELLA_CHECK(try_read(key, archive), "load: expected an archive '", key, "', got none");
+    LAMELLA_CHECK(try_read(key, archive), "load: expected an archive '", path_, key, "', got none");
   }
   template <class... A>
   void operator()(A&&... arguments) {
@@ -170,6 +171,7 @@ LAMELLA_LAZY class InputArchiveOf {
  private:
   std::shared_ptr<Tree> tree_;
   std::optional<Device> device_;
+  std::string path_;  // of an inner archive, with a dot behind it
 };
 using InputArchive = InputArchiveOf<>;
 

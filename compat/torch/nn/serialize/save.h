@@ -1,6 +1,7 @@
 // save() and load() of tensors, modules and optimizers.
 #pragma once
 #include "lamella/api/tensor_of.h"
+#include "lamella/core/warning.h"
 #include "lamella/nn/modules.h"
 #include "lamella/nn/optimizers.h"
 #include "lamella/nn/serialize/archive.h"
@@ -80,93 +81,45 @@ namespace lamella::optim {
 
 namespace detail {
 
-// Calls f with the name in files and the value of each of the optimizer's options.
+// Calls f with the name and the value of each part that a class lists.
+template <class T, class F>
+void each_listed(T& of, F&& f) {
+  std::string_view names = T::kListed;
+  auto next = [&] {
+    std::string name(names.substr(0, names.find('(')));
+    names.remove_prefix(std::min(names.size(), name.size() + 4));  // with "(), " behind it
+    return name;
+  };
+  std::apply([&](auto&... value) { (f(next(), value), ...); }, of.listed());
+}
+// The same for an object of one of the classes; false for one of another.
+template <class... T, class Base, class F>
+bool each_listed_of(Base& of, F&& f) {
+  auto is = [&](auto* typed) {
+    if (typed != nullptr) each_listed(*typed, f);
+    return typed != nullptr;
+  };
+  return (is(dynamic_cast<T*>(&of)) || ...);
+}
 template <int lazy_, class F>
 void with_options(OptimizerOptionsOf<lazy_>& options, F&& f) {
-  auto adam = [&](auto& each) {
-    f("lr", each.lr());
-    f("betas", each.betas());
-    f("eps", each.eps());
-    f("weight_decay", each.weight_decay());
-    f("amsgrad", each.amsgrad());
-  };
-  if (auto* sgd = dynamic_cast<SGDOptionsOf<lazy_>*>(&options)) {
-    f("lr", sgd->lr());
-    f("momentum", sgd->momentum());
-    f("dampening", sgd->dampening());
-    f("weight_decay", sgd->weight_decay());
-    f("nesterov", sgd->nesterov());
-  } else if (auto* plain = dynamic_cast<PlainAdamOptions<lazy_>*>(&options)) {
-    adam(*plain);
-  } else if (auto* decoupled = dynamic_cast<DecoupledAdamOptions<lazy_>*>(&options)) {
-    adam(*decoupled);
-  } else if (auto* adagrad = dynamic_cast<AdagradOptionsOf<lazy_>*>(&options)) {
-    f("lr", adagrad->lr());
-    f("lr_decay", adagrad->lr_decay());
-    f("weight_decay", adagrad->weight_decay());
-    f("initial_accumulator_value", adagrad->initial_accumulator_value());
-    f("eps", adagrad->eps());
-  } else if (auto* rmsprop = dynamic_cast<RMSpropOptionsOf<lazy_>*>(&options)) {
-    f("lr", rmsprop->lr());
-    f("alpha", rmsprop->alpha());
-    f("eps", rmsprop->eps());
-    f("weight_decay", rmsprop->weight_decay());
-    f("momentum", rmsprop->momentum());
-    f("centered", rmsprop->centered());
-  } else if (auto* lbfgs = dynamic_cast<LBFGSOptionsOf<lazy_>*>(&options)) {
-    f("lr", lbfgs->lr());
-    f("max_iter", lbfgs->max_iter());
-    f("max_eval", lbfgs->max_eval());
-    f("tolerance_grad", lbfgs->tolerance_grad());
-    f("tolerance_change", lbfgs->tolerance_change());
-    f("history_size", lbfgs->history_size());
-    f("line_search_fn", lbfgs->line_search_fn());
-  } else {
-    LAMELLA_CHECK_NOT_IMPLEMENTED(false,
-                                  "save: expected an optimizer of this library, got another one");
-  }
+  const bool is_known =
+      each_listed_of<SGDOptionsOf<lazy_>, PlainAdamOptions<lazy_>, DecoupledAdamOptions<lazy_>,
+                     AdagradOptionsOf<lazy_>, RMSpropOptionsOf<lazy_>, LBFGSOptionsOf<lazy_>>(
+          options, f);
+  LAMELLA_CHECK_NOT_IMPLEMENTED(is_known,
+                                "save: expected an optimizer of this library, got another one");
 }
-template <int lazy_, class State, class F>
-void with_state(OptimizerOptionsOf<lazy_>& options, State& state, F&& f) {
-  if (dynamic_cast<SGDOptionsOf<lazy_>*>(&options) != nullptr) {
-    f("momentum_buffer", state.first);
-    return;
-  }
-  if (dynamic_cast<LBFGSOptionsOf<lazy_>*>(&options) != nullptr) {
-    auto& lbfgs = static_cast<LBFGSParamStateOf<lazy_>&>(state);
-    f("func_evals", lbfgs.func_evals());
-    f("n_iter", lbfgs.n_iter());
-    f("t", lbfgs.t());
-    f("prev_loss", lbfgs.prev_loss());
-    f("d", lbfgs.d());
-    f("H_diag", lbfgs.H_diag());
-    f("prev_flat_grad", lbfgs.prev_flat_grad());
-    f("old_dirs", lbfgs.old_dirs());
-    f("old_stps", lbfgs.old_stps());
-    f("ro", lbfgs.ro());
-    f("al", lbfgs.al());
-    return;
-  }
-  f("step", state.steps);
-  if (dynamic_cast<AdagradOptionsOf<lazy_>*>(&options) != nullptr) {
-    f("sum", state.first);
-    return;
-  }
-  if (dynamic_cast<RMSpropOptionsOf<lazy_>*>(&options) != nullptr) {
-    f("square_avg", state.second);
-    f("momentum_buffer", state.first);
-    f("grad_avg", state.largest);
-    return;
-  }
-  f("exp_avg", state.first);
-  f("exp_avg_sq", state.second);
-  f("max_exp_avg_sq", state.largest);
+template <int lazy_, class F>
+void with_state(OptimizerParamStateOf<lazy_>& state, F&& f) {
+  each_listed_of<SGDParamStateOf<lazy_>, AdamParamStateOf<lazy_>, AdagradParamStateOf<lazy_>,
+                 RMSpropParamStateOf<lazy_>, LBFGSParamStateOf<lazy_>>(state, f);
 }
 
 struct ValueWriter {
   serialize::OutputArchive& archive;
   template <class T>
-  void operator()(const char* name, const T& value) {
+  void operator()(const std::string& name, const T& value) {
     if constexpr (std::is_same_v<T, Tensor>) {
       if (value.defined()) archive.write(name, IValue(value));
     } else if constexpr (std::is_same_v<T, std::tuple<double, double>>) {
@@ -183,7 +136,7 @@ struct ValueWriter {
 struct ValueReader {
   serialize::InputArchive& archive;
   template <class T>
-  void operator()(const char* name, T& value) {
+  void operator()(const std::string& name, T& value) {
     if constexpr (std::is_same_v<T, Tensor>) {
       value = Tensor();
       archive.try_read(name, value);
@@ -211,6 +164,34 @@ struct ValueReader {
   }
 };
 
+// Reads the state of parameter number `at` from a file of PyTorch before 1.5, where each part of
+// the states is a list over the parameters, such as step_buffers, and L-BFGS has one state.
+struct OldReader {
+  serialize::InputArchive& archive;
+  size_t at;
+  bool* found;
+  void operator()(const std::string& name, Tensor& value) { *found |= find(name, value); }
+  template <class T>
+  void operator()(const std::string& name, T& value) {
+    Tensor number;
+    if constexpr (std::is_same_v<T, std::deque<Tensor>>) {
+      for (Tensor each; archive.try_read(str(name, "/", value.size()), each); each = Tensor()) {
+        value.push_back(each);
+      }
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (find(name, number)) value = number.item().template to<T>();
+    }
+  }
+  bool find(std::string name, Tensor& value) {
+    if (at == 0 && archive.try_read(name, value)) return true;
+    if (size_t short_form = name.find("avg"); short_form != name.npos) {
+      name.replace(short_form, 3, "average");
+    }
+    name += name.ends_with("_buffer") ? "s/" : "_buffers/";
+    return archive.try_read(name + std::to_string(at), value);
+  }
+};
+
 }  // namespace detail
 
 // PyTorch's format: "state" maps each parameter's address to its state, and "param_groups" has the
@@ -233,7 +214,7 @@ LAMELLA_LAZY serialize::OutputArchiveOf<lazy_>& operator<<(
       auto* state = const_cast<OptimizerOf<lazy_>&>(optimizer).find_state(param);
       if (state == nullptr) continue;
       serialize::OutputArchiveOf<lazy_> mine;
-      detail::with_state(group.options(), *state, detail::ValueWriter{mine});
+      detail::with_state(*state, detail::ValueWriter{mine});
       states.write(name_of(param), mine);
     }
     detail::with_options(group.options(), detail::ValueWriter{options});
@@ -254,6 +235,17 @@ LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiv
     return static_cast<size_t>(number.item().template to<int64_t>());
   };
   serialize::InputArchiveOf<lazy_> states, groups;
+  IValue version;
+  if (!archive.try_read("pytorch_version", version)) {
+    LAMELLA_WARN("load: the optimizer's file has the old serialization format; save it again");
+    auto& params = optimizer.param_groups().at(0).params();
+    for (size_t i = 0; i < params.size(); ++i) {
+      bool found = false;
+      detail::with_state(optimizer.state_of(params[i]), detail::OldReader{archive, i, &found});
+      if (!found) optimizer.state().erase(params[i].impl());
+    }
+    return archive;
+  }
   archive.read("state", states);
   archive.read("param_groups", groups);
   const size_t group_count = count(groups, "param_groups/size");
@@ -273,8 +265,7 @@ LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiv
       one.read("params/" + std::to_string(i), name);
       serialize::InputArchiveOf<lazy_> mine;
       if (!states.try_read(std::string(name.toStringView()), mine)) continue;
-      detail::with_state(group.options(), optimizer.state_of(group.params()[i]),
-                         detail::ValueReader{mine});
+      detail::with_state(optimizer.state_of(group.params()[i]), detail::ValueReader{mine});
     }
   }
   return archive;

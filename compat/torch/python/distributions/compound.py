@@ -49,9 +49,7 @@ class Independent(Distribution):
         made.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
         return self._like(Independent, made, batch_shape)
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -62,17 +60,9 @@ class Independent(Distribution):
         region, count = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(region, count) if count else region
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -146,9 +136,7 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - region.event_dim
         return constraints.independent(region, more) if more > 0 else region
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with lamella.no_grad():
@@ -302,7 +290,7 @@ class LogitRelaxedBernoulli(_Binary):
         validate_args: bool | None = None,
     ) -> None:
         self.temperature = temperature
-        super().__init__(self._take(probs, logits), validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = super().expand(batch_shape, _instance)
@@ -370,7 +358,7 @@ class ExpRelaxedCategorical(_OfCategorical):
     ) -> None:
         _one_of("RelaxedOneHotCategorical", probs, logits)
         self.temperature = temperature
-        self._take(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -90,9 +90,7 @@ class _IndependentConstraint(Constraint):
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
@@ -276,13 +274,8 @@ class _Parts(Constraint):
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return any(part.is_discrete for part in self.cseq)
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return max(part.event_dim for part in self.cseq)
+    is_discrete = property(lambda self: any(part.is_discrete for part in self.cseq))
+    event_dim = property(lambda self: max(part.event_dim for part in self.cseq))
 
 
 class _Cat(_Parts):
@@ -310,13 +303,8 @@ class MixtureSameFamilyConstraint(Constraint):
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self.base_constraint.event_dim
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+    event_dim = property(lambda self: self.base_constraint.event_dim)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"

@@ -31,19 +31,11 @@ class Normal(_LocScale, ExponentialFamily):
 
     _mean_carrier_measure = 0
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
 
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    stddev = property(lambda self: self.scale)
+    variance = property(lambda self: self.stddev.pow(2))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -83,19 +75,11 @@ class Normal(_LocScale, ExponentialFamily):
 class Laplace(_LocScale):
     """Laplace distribution: two exponential tails of scale `scale` around `loc`."""
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
 
-    @property
-    def variance(self) -> Tensor:
-        return 2 * self.scale.pow(2)
-
-    @property
-    def stddev(self) -> Tensor:
-        return 2**0.5 * self.scale
+    variance = property(lambda self: 2 * self.scale.pow(2))
+    stddev = property(lambda self: 2**0.5 * self.scale)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -127,9 +111,7 @@ class Cauchy(_LocScale):
     def mean(self) -> Tensor:
         return lamella.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -173,21 +155,10 @@ class Uniform(Distribution):
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self) -> Tensor:
-        return math.nan * self.high
-
-    @property
-    def stddev(self) -> Tensor:
-        return (self.high - self.low) / 12**0.5
-
-    @property
-    def variance(self) -> Tensor:
-        return (self.high - self.low).pow(2) / 12
+    mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: math.nan * self.high)
+    stddev = property(lambda self: (self.high - self.low) / 12**0.5)
+    variance = property(lambda self: (self.high - self.low).pow(2) / 12)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -224,21 +195,10 @@ class Exponential(ExponentialFamily):
         shape, self.rate = _parameters(rate)
         super().__init__(shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def mode(self) -> Tensor:
-        return lamella.zeros_like(self.rate)
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+    mean = property(lambda self: self.rate.reciprocal())
+    mode = property(lambda self: lamella.zeros_like(self.rate))
+    stddev = property(lambda self: self.rate.reciprocal())
+    variance = property(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
@@ -257,9 +217,7 @@ class Exponential(ExponentialFamily):
     def entropy(self) -> Tensor:
         return 1.0 - lamella.log(self.rate)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor]:
-        return (-self.rate,)
+    _natural_params = property(lambda self: (-self.rate,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return -lamella.log(-x)
@@ -278,17 +236,9 @@ class Gamma(ExponentialFamily):
         shape, self.concentration, self.rate = _parameters(concentration, rate)
         super().__init__(shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.rate
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.concentration / self.rate.pow(2)
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = property(lambda self: self.concentration / self.rate.pow(2))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -315,9 +265,7 @@ class Gamma(ExponentialFamily):
         a = self.concentration
         return a - lamella.log(self.rate) + lamella.lgamma(a) + (1.0 - a) * lamella.digamma(a)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, Tensor]:
-        return self.concentration - 1, -self.rate
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
         return lamella.lgamma(x + 1) + (x + 1) * lamella.log(-y.reciprocal())
@@ -331,10 +279,7 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    @property
-    def df(self) -> Tensor:
-        """The number of squares."""
-        return self.concentration * 2
+    df = property(lambda self: self.concentration * 2, doc="The number of squares.")
 
 
 class StudentT(Distribution):
@@ -356,13 +301,8 @@ class StudentT(Distribution):
         made._chi2 = self._chi2.expand(batch_shape)
         return made
 
-    @property
-    def mean(self) -> Tensor:
-        return lamella.where(self.df > 1, self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: lamella.where(self.df > 1, self.loc, math.nan))
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -415,9 +355,7 @@ class FisherSnedecor(Distribution):
         made._gamma2 = self._gamma2.expand(batch_shape)
         return made
 
-    @property
-    def mean(self) -> Tensor:
-        return lamella.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+    mean = property(lambda self: lamella.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan))
 
     @property
     def mode(self) -> Tensor:
@@ -535,9 +473,7 @@ class GeneralizedPareto(Distribution):
         found = self.scale.pow(2) / ((1 - k).pow(2) * (1 - 2 * k))
         return lamella.where(k < 0.5, found, math.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1

@@ -51,14 +51,8 @@ class ContinuousBernoulli(ExponentialFamily):
         made._lims = self._lims
         return made
 
-    @property
-    def param_shape(self) -> lamella.Size:
-        """The shape of the parameter."""
-        return self._param.size()
-
-    @property
-    def _natural_params(self) -> tuple[Tensor]:
-        return (self.logits,)
+    param_shape = property(lambda self: self._param.size(), doc="The shape of the parameter.")
+    _natural_params = property(lambda self: (self.logits,))
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -102,10 +96,6 @@ class ContinuousBernoulli(ExponentialFamily):
         x = (self.probs - 0.5).square()
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
         return lamella.where(self._outside(), variance, taylor)
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

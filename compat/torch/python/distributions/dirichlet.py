@@ -32,9 +32,7 @@ class Dirichlet(ExponentialFamily):
         made.concentration = self.concentration.expand(made._batch_shape + self._event_shape)
         return made
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.concentration.sum(-1, True)
+    mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:
@@ -72,9 +70,7 @@ class Dirichlet(ExponentialFamily):
             - ((self.concentration - 1.0) * lamella.digamma(self.concentration)).sum(-1)
         )
 
-    @property
-    def _natural_params(self) -> tuple[Tensor]:
-        return (self.concentration,)
+    _natural_params = property(lambda self: (self.concentration,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return x.lgamma().sum(-1) - lamella.lgamma(x.sum(-1))
@@ -109,13 +105,8 @@ class Beta(ExponentialFamily):
         """The weight of 0."""
         return self._dirichlet.concentration[..., 1]
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self._dirichlet.mode[..., 0]
+    mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = property(lambda self: self._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Tensor:
@@ -132,9 +123,7 @@ class Beta(ExponentialFamily):
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, Tensor]:
-        return self.concentration1, self.concentration0
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
         return lamella.lgamma(x) + lamella.lgamma(y) - lamella.lgamma(x + y)

@@ -29,9 +29,18 @@ class _Binary(Distribution):
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     _expandable = "probs logits total_count _param"
 
-    def _take(self, probs: Any, logits: Any) -> Size:
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(self._take(probs, logits), validate_args=validate_args)
+
+    def _take(self, probs: Any, logits: Any, total_count: Any = None) -> Size:
         _one_of(type(self).__name__, probs, logits)
         shape, self._param = _parameters(probs if probs is not None else logits)
+        if total_count is not None:
+            self.total_count, self._param = broadcast_all(total_count, self._param)
+            self.total_count = self.total_count.type_as(self._param)
+            shape = self._param.size()
         setattr(self, "probs" if probs is not None else "logits", self._param)
         return Size(shape)
 
@@ -45,10 +54,7 @@ class _Binary(Distribution):
         """The probability."""
         return logits_to_probs(self.logits, is_binary=True)
 
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._param.size()
+    param_shape = property(lambda self: self._param.size(), doc="The shape of the parameter.")
 
 
 class Bernoulli(_Binary, ExponentialFamily):
@@ -58,23 +64,14 @@ class Bernoulli(_Binary, ExponentialFamily):
     has_enumerate_support = True
     _mean_carrier_measure = 0
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(self._take(probs, logits), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         mode = (self.probs >= 0.5).to(self.probs)
         return lamella.where(self.probs == 0.5, float("nan"), mode)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with lamella.no_grad():
@@ -91,9 +88,7 @@ class Bernoulli(_Binary, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(lamella.arange(2, dtype=self._param.dtype), expand)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor]:
-        return (lamella.logit(self.probs),)
+    _natural_params = property(lambda self: (lamella.logit(self.probs),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return lamella.log1p(lamella.exp(x))
@@ -107,21 +102,13 @@ class Geometric(_Binary):
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        super().__init__(self._take(probs, logits), validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
         if self._validate_args and probs is not None and not bool((self.probs > 0).all().item()):
             raise ValueError("Geometric: expected 'probs' to be positive")
 
-    @property
-    def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self) -> Tensor:
-        return lamella.zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+    mean = property(lambda self: 1.0 / self.probs - 1.0)
+    mode = property(lambda self: lamella.zeros_like(self.probs))
+    variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -161,27 +148,20 @@ class Binomial(_Binary):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._take(probs, logits)
-        self.total_count, self._param = broadcast_all(total_count, self._param)
-        self.total_count = self.total_count.type_as(self._param)
-        setattr(self, "probs" if probs is not None else "logits", self._param)
-        super().__init__(self._param.size(), validate_args=validate_args)
+        shape = self._take(probs, logits, total_count)
+        Distribution.__init__(self, shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
         return constraints.integer_interval(0, self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * self.probs
+    mean = property(lambda self: self.total_count * self.probs)
 
     @property
     def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -227,23 +207,16 @@ class NegativeBinomial(_Binary):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._take(probs, logits)
-        self.total_count, self._param = broadcast_all(total_count, self._param)
-        self.total_count = self.total_count.type_as(self._param)
-        setattr(self, "probs" if probs is not None else "logits", self._param)
-        super().__init__(self._param.size(), validate_args=validate_args)
+        shape = self._take(probs, logits, total_count)
+        Distribution.__init__(self, shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * lamella.exp(self.logits)
+    mean = property(lambda self: self.total_count * lamella.exp(self.logits))
 
     @property
     def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / lamella.sigmoid(-self.logits)
+    variance = property(lambda self: self.mean / lamella.sigmoid(-self.logits))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         from lamella.compat.distributions.continuous import Gamma
@@ -273,17 +246,9 @@ class Poisson(ExponentialFamily):
         shape, self.rate = _parameters(rate)
         super().__init__(shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
-
-    @property
-    def mode(self) -> Tensor:
-        return self.rate.floor()
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
+    mean = property(lambda self: self.rate)
+    mode = property(lambda self: self.rate.floor())
+    variance = property(lambda self: self.rate)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with lamella.no_grad():
@@ -294,9 +259,7 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor]:
-        return (lamella.log(self.rate),)
+    _natural_params = property(lambda self: (lamella.log(self.rate),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return lamella.exp(x)
@@ -346,10 +309,7 @@ class Categorical(Distribution):
         """The probabilities."""
         return logits_to_probs(self.logits)
 
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the parameter."""
-        return self._param.size()
+    param_shape = property(lambda self: self._param.size(), doc="The shape of the parameter.")
 
     @property
     def mean(self) -> Tensor:
@@ -357,9 +317,7 @@ class Categorical(Distribution):
 
     variance = mean
 
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)
+    mode = property(lambda self: self.probs.argmax(dim=-1))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(tuple(sample_shape))
@@ -388,7 +346,9 @@ class _OfCategorical(Distribution):
     # The attribute that expand() keeps as it is.
     _kept = ""
 
-    def _take(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
@@ -412,22 +372,13 @@ class OneHotCategorical(_OfCategorical):
     support = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        self._take(probs, logits, validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         return F.one_hot(self.probs.argmax(dim=-1), self.probs.shape[-1]).to(self.probs)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample(sample_shape)
@@ -471,20 +422,15 @@ class Multinomial(_OfCategorical):
         if not isinstance(total_count, int):
             raise NotImplementedError("Multinomial: expected 'total_count' to be an int")
         self.total_count = total_count
-        self._take(probs, logits, validate_args)
+        super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = Size(tuple(sample_shape))

@@ -78,15 +78,8 @@ class Distribution:
             raise NotImplementedError(f"{type(self).__name__}: has no expand()")
         return self._expanded(self._expandable, batch_shape, _instance)
 
-    @property
-    def batch_shape(self) -> Size:
-        """The shape of the parameters."""
-        return self._batch_shape
-
-    @property
-    def event_shape(self) -> Size:
-        """The shape of one value."""
-        return self._event_shape
+    batch_shape = property(lambda self: self._batch_shape, doc="The shape of the parameters.")
+    event_shape = property(lambda self: self._event_shape, doc="The shape of one value.")
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -113,10 +106,7 @@ class Distribution:
         """The expected square of the distance from the mean."""
         raise NotImplementedError
 
-    @property
-    def stddev(self) -> Tensor:
-        """The root of the variance."""
-        return self.variance.sqrt()
+    stddev = property(lambda self: self.variance.sqrt(), doc="The root of the variance.")
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Samples without gradients, of shape sample_shape + batch_shape + event_shape."""

@@ -60,122 +60,82 @@ def _moment(table: dict[type, Any], p: Any) -> Any:
 # ---- E[log q(x)] by the family of q ----
 
 
-def _in_exponential(p: Any, q: Any) -> Tensor:
-    found: Tensor = q.rate.log() - q.rate * p.mean
-    return found
+def _mean_log(p: Any) -> Any:
+    return _moment(_MEAN_LOG, p)(p)
 
 
-def _in_gamma(p: Any, q: Any) -> Tensor:
-    mean_log = _moment(_MEAN_LOG, p)(p)
-    found: Tensor = (
+_EXPECTED: dict[type, Callable[[Any, Any], Tensor]] = {
+    Exponential: lambda p, q: q.rate.log() - q.rate * p.mean,
+    Gamma: lambda p, q: (
         q.concentration * q.rate.log()
         - q.concentration.lgamma()
-        + (q.concentration - 1) * mean_log
+        + (q.concentration - 1) * _mean_log(p)
         - q.rate * p.mean
-    )
-    return found
-
-
-def _in_beta(p: Any, q: Any) -> Tensor:
-    a, b = q.concentration1, q.concentration0
-    logs = (a - 1) * _moment(_MEAN_LOG, p)(p) + (b - 1) * _moment(_MEAN_LOG_REST, p)(p)
-    found: Tensor = logs + (a + b).lgamma() - a.lgamma() - b.lgamma()
-    return found
-
-
-def _in_normal(p: Any, q: Any) -> Tensor:
-    distance = p.variance + (p.mean - q.loc).square()
-    found: Tensor = -0.5 * ((2 * math.pi * q.scale.square()).log() + distance / q.scale.square())
-    return found
-
-
-def _in_gumbel(p: Any, q: Any) -> Tensor:
-    mean_exp = _moment(_MEAN_EXP, p)(p, q.loc, q.scale)
-    found: Tensor = -q.scale.log() - (p.mean - q.loc) / q.scale - mean_exp
-    return found
-
-
-def _in_pareto(p: Any, q: Any) -> Tensor:
-    mean_log = _moment(_MEAN_LOG, p)(p)
-    found: Tensor = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * mean_log
-    return found
-
-
-def _in_uniform(p: Any, q: Any) -> Tensor:
-    found: Tensor = -(q.high - q.low).log()
-    return found
-
-
-def _in_continuous_bernoulli(p: Any, q: Any) -> Tensor:
-    found: Tensor = p.mean * q.logits + lamella.log1p(-q.probs) + q._log_norm()
-    return found
-
-
-def _in_poisson(p: Any, q: Any) -> Tensor:  # x is 0 or 1, so log x! is 0
-    found: Tensor = p.probs * q.rate.log() - q.rate
-    return found
-
+    ),
+    Beta: lambda p, q: (
+        (q.concentration1 - 1) * _mean_log(p)
+        + (q.concentration0 - 1) * _moment(_MEAN_LOG_REST, p)(p)
+        + (q.concentration1 + q.concentration0).lgamma()
+        - q.concentration1.lgamma()
+        - q.concentration0.lgamma()
+    ),
+    Normal: lambda p, q: (
+        -0.5
+        * (
+            (2 * math.pi * q.scale.square()).log()
+            + (p.variance + (p.mean - q.loc).square()) / q.scale.square()
+        )
+    ),
+    Gumbel: lambda p, q: (
+        -q.scale.log() - (p.mean - q.loc) / q.scale - _moment(_MEAN_EXP, p)(p, q.loc, q.scale)
+    ),
+    Pareto: lambda p, q: (q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * _mean_log(p)),
+    Uniform: lambda p, q: -(q.high - q.low).log(),
+    ContinuousBernoulli: lambda p, q: (p.mean * q.logits + lamella.log1p(-q.probs) + q._log_norm()),
+    Poisson: lambda p, q: p.probs * q.rate.log() - q.rate,  # x is 0 or 1, so log x! is 0
+}
 
 # ---- Infinite where p has values outside q's support ----
 
+_OUTSIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "": lambda p, q: False,
+    "below zero": lambda p, q: p.low < 0,
+    "outside of one": lambda p, q: (p.low < 0) | (p.high > 1),
+    "outside of uniform": lambda p, q: (q.low > 0) | (q.high < 1),
+    "below scale": lambda p, q: (p.low if isinstance(p, Uniform) else p.scale) < q.scale,
+    "no mean": lambda p, q: p.alpha <= 1,
+    "no variance": lambda p, q: p.alpha <= 2,
+}
 
-def _never(p: Any, q: Any) -> Any:
-    return False
-
-
-def _below_zero(p: Any, q: Any) -> Any:
-    return p.low < 0
-
-
-def _outside_of_one(p: Any, q: Any) -> Any:
-    return (p.low < 0) | (p.high > 1)
-
-
-def _outside_of_uniform(p: Any, q: Any) -> Any:
-    return (q.low > 0) | (q.high < 1)
-
-
-def _below_scale(p: Any, q: Any) -> Any:
-    return (p.low if isinstance(p, Uniform) else p.scale) < q.scale
-
-
-def _no_mean(p: Any, q: Any) -> Any:
-    return p.alpha <= 1
-
-
-def _no_variance(p: Any, q: Any) -> Any:
-    return p.alpha <= 2
-
-
-_RULES: tuple[tuple[type, type, Any, Any], ...] = (
-    (Bernoulli, Poisson, _in_poisson, _never),
-    (Beta, ContinuousBernoulli, _in_continuous_bernoulli, _never),
-    (Beta, Exponential, _in_exponential, _never),
-    (Beta, Gamma, _in_gamma, _never),
-    (Beta, Normal, _in_normal, _never),
-    (Beta, Uniform, _in_uniform, _outside_of_uniform),
-    (ContinuousBernoulli, ContinuousBernoulli, _in_continuous_bernoulli, _never),
-    (ContinuousBernoulli, Exponential, _in_exponential, _never),
-    (ContinuousBernoulli, Normal, _in_normal, _never),
-    (ContinuousBernoulli, Uniform, _in_uniform, _outside_of_uniform),
-    (Exponential, Gumbel, _in_gumbel, _never),
-    (Exponential, Normal, _in_normal, _never),
-    (Gamma, Exponential, _in_exponential, _never),
-    (Gamma, Gumbel, _in_gumbel, _never),
-    (Gamma, Normal, _in_normal, _never),
-    (Gumbel, Normal, _in_normal, _never),
-    (Laplace, Normal, _in_normal, _never),
-    (Normal, Gumbel, _in_gumbel, _never),
-    (Pareto, Exponential, _in_exponential, _no_mean),
-    (Pareto, Gamma, _in_gamma, _no_mean),
-    (Pareto, Normal, _in_normal, _no_variance),
-    (Pareto, Pareto, _in_pareto, _below_scale),
-    (Uniform, Beta, _in_beta, _outside_of_one),
-    (Uniform, ContinuousBernoulli, _in_continuous_bernoulli, _outside_of_one),
-    (Uniform, Exponential, _in_exponential, _below_zero),
-    (Uniform, Gamma, _in_gamma, _below_zero),
-    (Uniform, Gumbel, _in_gumbel, _never),
-    (Uniform, Pareto, _in_pareto, _below_scale),
+_RULES: tuple[tuple[type, type, str], ...] = (
+    (Bernoulli, Poisson, ""),
+    (Beta, ContinuousBernoulli, ""),
+    (Beta, Exponential, ""),
+    (Beta, Gamma, ""),
+    (Beta, Normal, ""),
+    (Beta, Uniform, "outside of uniform"),
+    (ContinuousBernoulli, ContinuousBernoulli, ""),
+    (ContinuousBernoulli, Exponential, ""),
+    (ContinuousBernoulli, Normal, ""),
+    (ContinuousBernoulli, Uniform, "outside of uniform"),
+    (Exponential, Gumbel, ""),
+    (Exponential, Normal, ""),
+    (Gamma, Exponential, ""),
+    (Gamma, Gumbel, ""),
+    (Gamma, Normal, ""),
+    (Gumbel, Normal, ""),
+    (Laplace, Normal, ""),
+    (Normal, Gumbel, ""),
+    (Pareto, Exponential, "no mean"),
+    (Pareto, Gamma, "no mean"),
+    (Pareto, Normal, "no variance"),
+    (Pareto, Pareto, "below scale"),
+    (Uniform, Beta, "outside of one"),
+    (Uniform, ContinuousBernoulli, "outside of one"),
+    (Uniform, Exponential, "below zero"),
+    (Uniform, Gamma, "below zero"),
+    (Uniform, Gumbel, ""),
+    (Uniform, Pareto, "below scale"),
 )
 # Always infinite: every p of these has values outside q's support.
 _INFINITE: tuple[tuple[type, tuple[type, ...]], ...] = (
@@ -204,8 +164,8 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return lamella.full_like(p.mean, math.inf)
 
 
-for _p, _q, _expected, _outside in _RULES:
-    register_kl(_p, _q)(_finite(_expected, _outside))
+for _p, _q, _outside in _RULES:
+    register_kl(_p, _q)(_finite(_EXPECTED[_q], _OUTSIDE[_outside]))
 for _p, _others in _INFINITE:
     for _q in _others:
         register_kl(_p, _q)(_infinite)

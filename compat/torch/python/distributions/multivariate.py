@@ -117,10 +117,7 @@ class MultivariateNormal(_OfCovariance):
                 setattr(made, name, getattr(self, name).expand(shape + self._event_shape))
         return made
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
 
     @property
@@ -192,10 +189,7 @@ class LowRankMultivariateNormal(Distribution):
             setattr(made, name, getattr(self, name))
         return made
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
 
     @lazy_property

@@ -20,6 +20,8 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
+    # The attributes that a class's __init__ takes before cache_size.
+    _arguments: str
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -59,6 +61,10 @@ class Transform:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        for cls in type(self).__mro__:
+            if "_arguments" in vars(cls):
+                given = (getattr(self, name) for name in self._arguments.split())
+                return cls(*given, cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__}: has no with_cache()")
 
     def __eq__(self, other: Any) -> bool:
@@ -117,25 +123,11 @@ class _InverseTransform(Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv: Any = transform
 
-    @property
-    def domain(self) -> Any:
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv
@@ -163,6 +155,8 @@ class _InverseTransform(Transform):
 
 class ComposeTransform(Transform):
     """A sequence of transforms."""
+
+    _arguments = "parts"
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -198,9 +192,7 @@ class ComposeTransform(Transform):
             event = max(event + own - part.domain.event_dim, own)
         return _widened(codomain, event)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(part.bijective for part in self.parts)
+    bijective = property(lambda self: all(part.bijective for part in self.parts))
 
     @property
     def sign(self) -> Any:
@@ -217,9 +209,6 @@ class ComposeTransform(Transform):
             self._inv = weakref.ref(inverse)
             inverse._inv = weakref.ref(self)
         return inverse
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Any) -> Any:
         for part in self.parts:
@@ -267,19 +256,14 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform whose last dimensions are treated as event dimensions."""
 
+    _arguments = "base_transform reinterpreted_batch_ndims"
+
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(
-            self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size
-        )
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -289,13 +273,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = property(lambda self: self.base_transform.bijective)
+    sign = property(lambda self: self.base_transform.sign)
 
     def _call(self, x: Any) -> Any:
         check_dims(self, x.shape, self.domain.event_dim)
@@ -324,6 +303,7 @@ class ReshapeTransform(Transform):
     """Reshapes values."""
 
     bijective = True
+    _arguments = "in_shape out_shape"
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -341,11 +321,6 @@ class ReshapeTransform(Transform):
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -372,18 +347,22 @@ class ReshapeTransform(Transform):
         return Size((*tuple(shape)[:cut], *after))
 
 
-class _Scalar(Transform):
+class _Plain(Transform):
+    """The base of transforms without parameters: those of one class are equal."""
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other)
+
+    __hash__ = object.__hash__
+
+
+class _Scalar(_Plain):
     """The base of increasing bijections of numbers without parameters."""
 
     domain: Any = constraints.real
     codomain: Any = constraints.real
     bijective = True
     sign = 1
-
-    def __eq__(self, other: Any) -> bool:
-        return type(self) is type(other)
-
-    __hash__ = object.__hash__
 
 
 class ExpTransform(_Scalar):
@@ -407,17 +386,13 @@ class PowerTransform(Transform):
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
+    _arguments = "exponent"
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
-
-    @property
-    def sign(self) -> Any:
-        return self.exponent.sign()
+    sign = property(lambda self: self.exponent.sign())
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, PowerTransform) and bool(
@@ -489,16 +464,11 @@ class TanhTransform(_Scalar):
         return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
-class AbsTransform(Transform):
+class AbsTransform(_Plain):
     """|x|"""
 
     domain = constraints.real
     codomain = constraints.positive
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, AbsTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -511,14 +481,13 @@ class AffineTransform(Transform):
     """loc + scale * x"""
 
     bijective = True
+    _arguments = "loc scale event_dim"
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
+    event_dim = property(lambda self: self._event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -527,11 +496,6 @@ class AffineTransform(Transform):
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
         return _widened(constraints.real, self.event_dim)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
 
     def __eq__(self, other: Any) -> bool:
         def same(a: Any, b: Any) -> bool:

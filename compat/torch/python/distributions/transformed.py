@@ -52,23 +52,15 @@ class LogNormal(_Transformed):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """The mean of the logarithm."""
-        return self.base_dist.loc
+    loc = property(lambda self: self.base_dist.loc, doc="The mean of the logarithm.")
 
     @property
     def scale(self) -> Tensor:
         """The standard deviation of the logarithm."""
         return self.base_dist.scale
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+    mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:
@@ -91,14 +83,8 @@ class _Half(_Transformed):
         base = self._base(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the values."""
-        return self.base_dist.scale
-
-    @property
-    def mode(self) -> Tensor:
-        return lamella.zeros_like(self.scale)
+    scale = property(lambda self: self.base_dist.scale, doc="The scale of the values.")
+    mode = property(lambda self: lamella.zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -121,13 +107,8 @@ class HalfNormal(_Half):
 
     _base = Normal
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
 
 class HalfCauchy(_Half):
@@ -139,9 +120,7 @@ class HalfCauchy(_Half):
     def mean(self) -> Tensor:
         return lamella.full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    variance = property(lambda self: self.base_dist.variance)
 
 
 class Gumbel(_Transformed):
@@ -177,21 +156,10 @@ class Gumbel(_Transformed):
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * euler_constant
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        return (math.pi / math.sqrt(6)) * self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    mean = property(lambda self: self.loc + self.scale * euler_constant)
+    mode = property(lambda self: self.loc)
+    stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
+    variance = property(lambda self: self.stddev.pow(2))
 
     def entropy(self) -> Tensor:
         return gumbel_entropy(self.scale)
@@ -259,9 +227,7 @@ class Pareto(_Transformed):
         a = self.alpha.clamp(min=1)
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = property(lambda self: self.scale)
 
     @property
     def variance(self) -> Tensor:
@@ -289,18 +255,13 @@ class InverseGamma(_Transformed):
         """The shape of the gamma values."""
         return self.base_dist.concentration
 
-    @property
-    def rate(self) -> Tensor:
-        """The inverse scale of the gamma values."""
-        return self.base_dist.rate
+    rate = property(lambda self: self.base_dist.rate, doc="The inverse scale of the gamma values.")
 
     @property
     def mean(self) -> Tensor:
         return lamella.where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -344,9 +305,7 @@ class Kumaraswamy(_Transformed):
         arg = 1 + n / a
         return lamella.exp(b.log() + arg.lgamma() + b.lgamma() - (arg + b).lgamma())
 
-    @property
-    def mean(self) -> Tensor:
-        return self._moment(1)
+    mean = property(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -354,9 +313,7 @@ class Kumaraswamy(_Transformed):
         log_mode = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
         return lamella.where((a < 1) | (b < 1), math.nan, log_mode.exp())
 
-    @property
-    def variance(self) -> Tensor:
-        return self._moment(2) - self.mean.pow(2)
+    variance = property(lambda self: self._moment(2) - self.mean.pow(2))
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
@@ -381,10 +338,7 @@ class LogisticNormal(_Transformed):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return TransformedDistribution.expand(self, batch_shape, _instance)
 
-    @property
-    def loc(self) -> Tensor:
-        """The means of the normal values."""
-        return self.base_dist.base_dist.loc
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The means of the normal values.")
 
     @property
     def scale(self) -> Tensor:

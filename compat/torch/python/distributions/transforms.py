@@ -24,6 +24,7 @@ from lamella.compat.distributions.scalar_transforms import (  # noqa: F401
     Transform,
     _clipped_sigmoid,
     _InverseTransform,
+    _Plain,
     check_dims,
     identity_transform,
 )
@@ -38,17 +39,12 @@ __all__ = (
 ).split()
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(_Plain):
     """From real vectors to probabilities; not bijective, since adding a constant changes
     nothing."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         probs = (x - x.max(-1, True)[0]).exp()
@@ -64,17 +60,12 @@ class SoftmaxTransform(Transform):
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(_Plain):
     """From real vectors to probability vectors with one more entry, by stick breaking."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
     bijective = True
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = object.__hash__
 
     def _offset(self, x: Tensor) -> Tensor:
         return x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
@@ -101,16 +92,11 @@ class StickBreakingTransform(Transform):
         return Size((*shape[:-1], shape[-1] - 1))
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(_Plain):
     """From matrices to lower triangular ones with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -119,16 +105,11 @@ class LowerCholeskyTransform(Transform):
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(Transform):
+class PositiveDefiniteTransform(_Plain):
     """From matrices to positive definite ones."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         x = LowerCholeskyTransform()(x)
@@ -204,9 +185,7 @@ class _PartsTransform(Transform):
                 f"{list(value.shape)}"
             )
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(part.bijective for part in self.transforms)
+    bijective = property(lambda self: all(part.bijective for part in self.transforms))
 
     def _call(self, x: Tensor) -> Tensor:
         return self._join([t(v) for t, v in zip(self.transforms, self._parts(x))])
@@ -222,25 +201,16 @@ class _PartsTransform(Transform):
 class CatTransform(_PartsTransform):
     """A transform for each section along a dimension; `lengths` are the sections' sizes."""
 
+    _arguments = "transforms dim lengths"
+
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Any = None, cache_size: int = 0
     ) -> None:
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
-    @property
-    def event_dim(self) -> int:
-        return max(part.event_dim for part in self.transforms)
-
-    @property
-    def length(self) -> int:
-        """The sum of the lengths."""
-        return sum(self.lengths)
+    event_dim = property(lambda self: max(part.event_dim for part in self.transforms))
+    length = property(lambda self: sum(self.lengths), doc="The sum of the lengths.")
 
     def _parts(self, value: Tensor) -> Sequence[Tensor]:
         self._check_size(value, self.length)
@@ -261,10 +231,7 @@ class CatTransform(_PartsTransform):
 class StackTransform(_PartsTransform):
     """A transform for each slice along a dimension."""
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return StackTransform(self.transforms, self.dim, cache_size)
+    _arguments = "transforms dim"
 
     def _parts(self, value: Tensor) -> Sequence[Tensor]:
         self._check_size(value, len(self.transforms))
@@ -288,14 +255,13 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = 1
+    _arguments = "distribution"
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain = property(lambda self: self.distribution.support)
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
@@ -305,8 +271,3 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -83,9 +83,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         found: Tensor = -half * lamella.linalg.slogdet(-x)[1] + lamella.mvlgamma(half, p)
         return found
 
-    @property
-    def mean(self) -> Tensor:
-        return self.df.view(self._batch_shape + (1, 1)) * self.covariance_matrix
+    mean = property(lambda self: self.df.view(self._batch_shape + (1, 1)) * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:

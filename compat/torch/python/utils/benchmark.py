@@ -23,15 +23,8 @@ class Measurement:
         """The time of one run, for each round."""
         return [total / self.number_per_run for total in self.raw_times]
 
-    @property
-    def mean(self) -> float:
-        """The mean of the times."""
-        return statistics.fmean(self.times)
-
-    @property
-    def median(self) -> float:
-        """The median of the times."""
-        return statistics.median(self.times)
+    mean = property(lambda self: statistics.fmean(self.times), doc="The mean of the times.")
+    median = property(lambda self: statistics.median(self.times), doc="The median of the times.")
 
     @property
     def iqr(self) -> float:

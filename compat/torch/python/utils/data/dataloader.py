@@ -174,9 +174,7 @@ class DataLoader(Generic[T_co]):
             )
         super().__setattr__(name, value)
 
-    @property
-    def _auto_collation(self) -> bool:
-        return self.batch_sampler is not None
+    _auto_collation = property(lambda self: self.batch_sampler is not None)
 
     @property
     def _index_sampler(self) -> Any:
