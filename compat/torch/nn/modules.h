@@ -8,11 +8,22 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
+namespace detail {
+template <class Options>
+const Options& checked(const Options& given) {
+  if constexpr (std::is_same_v<Options, HardtanhOptions>) {
+    LAMELLA_CHECK(given.max_val() > given.min_val(), "Hardtanh: expected 'max_val' to be above ",
+                  given.min_val(), ", got ", given.max_val());
+  }
+  return given;
+}
+}  // namespace detail
 // A module that calls a function with its input and its options; `...` is what it prints.
 #define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
    public:                                                                  \
-    explicit Name##ImplOf(const Options& given = {}) : options(given) {}    \
+    explicit Name##ImplOf(const Options& given = {})                        \
+        : options(detail::checked(given)) {}                                \
     void reset() override {}                                                \
     LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
     Tensor forward(const Tensor& input) { return call; }                    \
