@@ -175,7 +175,8 @@ def test_hooks_may_remove_themselves_and_each_other():
             )
         y.backward(n([1.0]), retain_graph=True)
         y.backward(n([1.0]))
-        assert order == ["a", "b", "c"], kind  # what was there at first runs
+        # A removed hook of a node is gone at once; of the others, what was there at first runs.
+        assert order == (["a"] if kind in ("before", "after") else ["a", "b", "c"]), kind
         assert x.grad.tolist() == [4.0]
 
 
