@@ -19,16 +19,15 @@ const Options& checked(const Options& given) {
 }
 }  // namespace detail
 // A module that calls a function with its input and its options; `...` is what it prints.
-#define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                       \
-  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> { \
-   public:                                                                  \
-    explicit Name##ImplOf(const Options& given = {})                        \
-        : options(detail::checked(given)) {}                                \
-    void reset() override {}                                                \
-    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                         \
-    Tensor forward(const Tensor& input) { return call; }                    \
-    Options options;                                                        \
-  };                                                                        \
+#define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                                     \
+  LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {               \
+   public:                                                                                \
+    explicit Name##ImplOf(const Options& given = {}) : options(detail::checked(given)) {} \
+    void reset() override {}                                                              \
+    LAMELLA_SHOWN(#Name __VA_OPT__(, ) __VA_ARGS__)                                       \
+    Tensor forward(const Tensor& input) { return call; }                                  \
+    Options options;                                                                      \
+  };                                                                                      \
   LAMELLA_LAZY_MODULE(Name)
 // The same for options without default values.
 #define LAMELLA_OF_OPTIONS(Name, Options, call, ...)                        \
