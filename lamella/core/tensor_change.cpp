@@ -152,7 +152,9 @@ void shallow_copy_from(TensorImpl* t, const TensorImpl* source) {
   t->layout = source->layout;
   constexpr uint32_t kept = LAMELLA_TENSOR_REQUIRES_GRAD | LAMELLA_TENSOR_TANGENT;
   t->flags = (source->flags & ~kept) | (t->flags & kept);
-  t->key_set = (source->key_set & ~kGradientBits) | (t->key_set & kGradientBits);
+  // Gradients, and the handler of the tensor's class, are its own.
+  constexpr uint64_t own = kGradientBits | detail::functionality_bit(detail::Functionality::Python);
+  t->key_set = (source->key_set & ~own) | (t->key_set & own);
   point_at_data(t);
 }
 

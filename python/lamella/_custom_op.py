@@ -23,20 +23,21 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
     ns, colons, name = qualname.partition("::")
     if not colons or not ns or not name or "::" in name:
         raise ValueError(f"{what}: expected a name such as 'mylib::twice', got '{qualname}'")
-    if "." in name:
-        raise ValueError(f"{what}: expected a name without an overload, got '{qualname}'")
     return ns, name
 
 
 def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, run below autograd so that only the backward of register_autograd counts."""
+    """The function, run below autograd and without recording, so that only the backward of
+    register_autograd counts."""
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        taken = _C._exclude_keys(_AUTOGRAD, True)
+        taken, records = _C._exclude_keys(_AUTOGRAD, True), _C.is_grad_enabled()
+        _C._set_grad_enabled(False)
         try:
             return function(*args, **kwargs)
         finally:
+            _C._set_grad_enabled(records)
             _C._exclude_keys(taken, False)
 
     return kernel
@@ -65,7 +66,8 @@ class CustomOpDef(_C._CallsOperator):
         self.__name__ = getattr(fn, "__name__", name)
         self._lib = _library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=tags, doc=fn.__doc__)
-        self._opoverload = _C._operator(self._qualname, "default")
+        packet, _, overload = self._qualname.partition(".")
+        self._opoverload = _C._operator(packet, overload or "default")
         self._set_target(self._opoverload)
         # A weak reference, since the operator's library owns this kernel.
         me = weakref.ref(self)
@@ -200,7 +202,7 @@ def custom_op(
 ) -> Any:
     """Defines an operator by a Python function. Also a decorator.
 
-    name: "mylib::twice". mutates_args: the arguments that it writes. device_types: the devices that
+    name: "mylib::twice", or with an overload "mylib::twice.int". mutates_args: the arguments that it writes. device_types: the devices that
     the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default inferred from the
     type hints. Returns a CustomOpDef. A later operator of the same name replaces it.
     """

@@ -108,7 +108,8 @@ def compressed(input: SparseTensor, layout: Any, blocksize: Any = None) -> Spars
     own = (own.t() if by_columns else own).coalesce()
     if layout in _OF_BLOCKS:
         check(function, blocksize is not None, "a 'blocksize'")
-        own = _blocks(function, own, blocksize[::-1] if by_columns else blocksize)
+        sides = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+        own = _blocks(function, own, sides[::-1] if by_columns else sides)
     rows = lamella.arange(own.shape[0] + 1, device=own.device)
     crow = lamella.searchsorted(own._places[0].contiguous(), rows)
     stored = own._stored

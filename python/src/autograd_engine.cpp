@@ -149,14 +149,32 @@ struct Ends {
   const Tensors* inputs = nullptr;
 };
 thread_local Ends current_ends;
+// Python's count of calls that may still be made inside of each other, and its start.
+#if PY_VERSION_HEX >= 0x030C0000
+constexpr auto calls_left = &PyThreadState::py_recursion_remaining;
+constexpr auto calls_allowed = &PyThreadState::py_recursion_limit;
+#elif PY_VERSION_HEX >= 0x030B0000
+constexpr auto calls_left = &PyThreadState::recursion_remaining;
+constexpr auto calls_allowed = &PyThreadState::recursion_limit;
+#endif
 class Run {
  public:
   explicit Run(Ends ends) : run_(current_run), ends_(std::exchange(current_ends, ends)) {
     current_run = run_count.fetch_add(1, std::memory_order_relaxed) + 1;
+#if PY_VERSION_HEX >= 0x030B0000
+    // A backward inside of another one counts its calls anew, since the engine bounds such runs.
+    if (ends_.roots == nullptr) return;
+    state_ = PyThreadState_Get();
+    left_ = state_->*calls_left;
+    if (left_ < state_->*calls_allowed / 2) state_->*calls_left = state_->*calls_allowed;
+#endif
   }
   ~Run() {
     current_run = run_;
     current_ends = ends_;
+#if PY_VERSION_HEX >= 0x030B0000
+    if (state_ != nullptr) state_->*calls_left = left_;
+#endif
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -164,6 +182,8 @@ class Run {
  private:
   uint64_t run_;
   Ends ends_;
+  PyThreadState* state_ = nullptr;
+  int left_ = 0;
 };
 
 bool read_flag(PyObject* object, bool otherwise, bool* flag) {
@@ -284,6 +304,9 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
 }
 
 PyObject* backward_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(current_run); }
+PyObject* has_inputs(PyObject*, PyObject*) {
+  return PyBool_FromLong(current_ends.inputs != nullptr && current_ends.inputs->size() > 0);
+}
 // Whether the edges of the nodes lead to one of the others, or are among them.
 bool lead_to(std::vector<autograd::Node*> from, const std::unordered_set<autograd::Node*>& to) {
   uint32_t lowest = ~uint32_t{0};
@@ -336,6 +359,7 @@ PyObject* running_node(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"_running_node", running_node, METH_NOARGS, nullptr},
     {"_backward_number", backward_number, METH_NOARGS, nullptr},
+    {"_backward_has_inputs", has_inputs, METH_NOARGS, nullptr},
     {"_will_run", will_run, METH_O, nullptr},
     {"_backward", method(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_grad", method(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
@@ -358,6 +382,11 @@ PyObject* tensor_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
   return accumulate("backward", self, v[0], v[1], v[2], v[3]);
 }
 
-int add_engine(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_engine(PyObject* module) {
+#if PY_VERSION_HEX >= 0x030E0000
+  autograd::keep_to_one_stack();  // the interpreter compares addresses of its thread's stack
+#endif
+  return PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace lamella::python

@@ -477,7 +477,8 @@ int tensor_assign(PyObject* self, PyObject* key, PyObject* value) {
                       {tensor_value(view.impl()), tensor_value(source.impl()), bool_value(false)}));
       return done();
     }
-    if (source.scalar_type() != type) {
+    // A tensor of several elements is put as it is: index_put_ refuses those of another dtype.
+    if (source.scalar_type() != type && (source.dim() == 0 || !is_tensor(value))) {
       static SlotOperator to_op{"aten::to"};
       const ProgramTable* table = to_op.table();
       Ref object(wrap(source)), dtype(dtype_object(type));

@@ -168,7 +168,7 @@ def test_opcheck_in_the_process(loaded):
 
 
 def test_mistakes_of_the_caller(loaded):
-    with pytest.raises(TypeError) as error:
+    with pytest.raises(ValueError) as error:
         lamella.testing.opcheck(lamella.ops.right.twice, (lamella.ones(2),))
     assert str(error.value) == (
         "opcheck: expected 'op' to be one overload of right::twice: default, out"

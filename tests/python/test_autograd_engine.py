@@ -3,6 +3,7 @@ values.
 """
 
 import gc
+import sys
 import weakref
 
 import pytest
@@ -255,6 +256,54 @@ def test_very_deep_graphs_end():
         assert x.grad.tolist() == [1.0]
         again = step(y)
         del y, again
+
+
+def test_backward_deep_inside_of_backward():
+    class Deeper(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.left = int(x.item())
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.left > 0:
+                with lamella.enable_grad():
+                    x = leaf(ctx.left - 1.0)
+                    Deeper.apply(x).backward(g)
+                g = g + x.grad
+            return g
+
+    # Other interpreters than these bound the runs by a count or a stack of their own.
+    for levels in (2000 if (3, 11) <= sys.version_info < (3, 14) else 50, 100):
+        x = leaf(float(levels))
+        Deeper.apply(x).backward(n([1.0]))
+        assert x.grad.tolist() == [levels + 1.0]
+
+    def without_end():
+        return without_end()
+
+    with pytest.raises(RecursionError):
+        without_end()
+
+
+def test_a_gradient_that_nothing_else_needs_is_not_copied():
+    class Both(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            places.append(g.data_ptr())
+            return g, g
+
+    places = []
+    x, y = leaf(1.0), leaf(2.0)
+    (Both.apply(x, y) * n(2.0)).backward(n([1.0]))
+    assert x.grad.tolist() == y.grad.tolist() == [2.0]
+    # One of the two keeps the memory of the gradient, and the other one has a copy.
+    assert [x.grad.data_ptr(), y.grad.data_ptr()].count(places[0]) == 1
 
 
 def test_a_gradient_with_a_graph_that_keeps_its_leaf():

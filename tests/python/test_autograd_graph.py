@@ -436,6 +436,9 @@ def test_increment_version():
     before = x._version
     graph.increment_version(x)
     assert x._version == before + 1
+    with lamella.inference_mode():
+        uncounted = lamella.ones(2)
+    graph.increment_version([uncounted])
     with pytest.raises(RuntimeError) as error:
         run(y)
     text = str(error.value)

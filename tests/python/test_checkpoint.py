@@ -105,6 +105,66 @@ def test_early_stop():
     assert len(reached) == 3
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_backward_inside_of_the_function(depth):
+    """The function calls grad() itself, so that its tensors are needed while it still runs."""
+
+    def cube(x):
+        return x * x * x
+
+    def derivative(function):
+        def made(x):
+            with lamella.enable_grad():
+                return lamella.autograd.grad(function(x).sum(), x, create_graph=True)[0]
+
+        return made
+
+    def kept(function):
+        return lambda x: checkpoint(function, x, use_reentrant=False)
+
+    for early_stop in (True, False):
+        x = lamella.tensor([2.0, 3.0], requires_grad=True)
+        function, expected = kept(derivative(kept(cube))), [12.0, 18.0]
+        if depth == 2:
+            function, expected = kept(derivative(function)), [6.0, 6.0]
+        with set_checkpoint_early_stop(early_stop):
+            (got,) = lamella.autograd.grad(function(x).sum(), x)
+        assert got.tolist() == expected
+
+
+def test_tensors_without_gradients_stay_themselves():
+    got = []
+
+    class Keeps(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            got.extend(ctx.saved_tensors)
+            return grad, None
+
+    x, y = lamella.ones(2, requires_grad=True), lamella.ones(2)
+    checkpoint(Keeps.apply, x, y, use_reentrant=False).sum().backward()
+    assert got[0] is y
+
+
+def test_one_node_needs_a_backward_to_all_leaves():
+    x, w = leaves()
+    y = checkpoint(lambda x: (x * w).sin(), x, use_reentrant=True)
+    for call in (
+        lambda: lamella.autograd.grad(y.sum(), x, retain_graph=True),
+        lambda: y.sum().backward(inputs=[x], retain_graph=True),
+    ):
+        with pytest.raises(RuntimeError, match="^checkpoint: expected a backward to all leaves"):
+            call()
+    assert w.grad is None
+    y.sum().backward()
+    assert lamella.allclose(w.grad, ((x * w).cos() * x).detach())
+
+
 def test_other_arguments():
     x, _ = leaves()
 

@@ -110,8 +110,22 @@ def test_assignment_drops_leading_ones():
     x[0] = lamella.tensor([[[5.0, 6.0]]])
     x[1] = lamella.tensor([7])
     assert x.tolist() == [[5.0, 6.0], [7.0, 7.0]]
-    x[[0, 1], [1, 0]] = lamella.tensor([8, 9])
+    x[[0, 1], [1, 0]] = lamella.tensor([[8.0, 9.0]])
     assert x.tolist() == [[5.0, 8.0], [9.0, 7.0]]
+
+
+def test_assignment_of_another_dtype():
+    x = lamella.tensor([1.0, 2.0, 3.0])
+    mask = x > 1
+    x[0] = lamella.tensor(4)
+    x[1:] = lamella.tensor([5, 6])
+    x[mask] = lamella.tensor(7)
+    x[[0]] = 8
+    assert x.tolist() == [8.0, 7.0, 7.0]
+    for key in (mask, [1, 2], lamella.tensor([1, 2])):
+        with pytest.raises(RuntimeError, match="^index_put_: expected 'values' to be float32, got"):
+            x[key] = lamella.tensor([9, 9])
+    assert x.tolist() == [8.0, 7.0, 7.0]
 
 
 def test_augmented_assignment():

@@ -178,9 +178,6 @@ def test_mistakes_in_calls():
         custom_op("plain", lambda x: x, mutates_args=())
     assert str(caught.value) == ("custom_op: expected a name such as 'mylib::twice', got 'plain'")
     with pytest.raises(ValueError) as caught:
-        custom_op("a::b.c", lambda x: x, mutates_args=())
-    assert str(caught.value) == "custom_op: expected a name without an overload, got 'a::b.c'"
-    with pytest.raises(ValueError) as caught:
         custom_op("named::f", lambda x: x, mutates_args=("x",), schema="(Tensor x) -> Tensor")
     assert str(caught.value) == (
         "custom_op: expected 'mutates_args' to name what the schema of 'named::f' writes, [], got "
@@ -555,3 +552,38 @@ def test_calls_leave_no_references():
     calls()
     gc.collect()
     assert [sys.getrefcount(each) for each in watched] == before
+
+
+def test_overloads():
+    @custom_op("overloaded::f", mutates_args=())
+    def one(x: lamella.Tensor) -> lamella.Tensor:
+        return x + 1
+
+    @custom_op("overloaded::f.two", mutates_args=())
+    def two(x: lamella.Tensor, y: lamella.Tensor) -> lamella.Tensor:
+        return x * y
+
+    two.register_autograd(lambda ctx, grad: (grad * 2, grad * 3))
+    x = lamella.tensor([3.0], requires_grad=True)
+    assert lamella.ops.overloaded.f(x).tolist() == one(x).tolist() == [4.0]
+    y = lamella.ops.overloaded.f(x, x)
+    assert y.tolist() == two(x, x).tolist() == lamella.ops.overloaded.f.two(x, x).tolist() == [9.0]
+    y.backward()
+    assert x.grad.tolist() == [5.0]
+
+
+@pytest.mark.parametrize("with_backward", [False, True])
+def test_functions_run_without_recording(with_backward):
+    modes = []
+
+    @custom_op("unrecorded::f", mutates_args=())
+    def f(x: lamella.Tensor) -> lamella.Tensor:
+        modes.append(lamella.is_grad_enabled())
+        return lamella.from_numpy(x.numpy() * 2)
+
+    if with_backward:
+        f.register_autograd(lambda ctx, grad: grad * 2)
+    x = lamella.tensor([3.0], requires_grad=True)
+    y = f(x)
+    assert y.tolist() == [6.0] and y.requires_grad and lamella.is_grad_enabled()
+    assert modes == [False]

@@ -328,6 +328,43 @@ def test_subclass_with_memory():
     both(program)
 
 
+def test_replaced_memory_leaves_the_class_its_handler():
+    def program(library):
+        called = []
+
+        class Counts(library.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                called.append(plain(func))
+                return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+        x = Counts(library.zeros(2))
+        for replace in (
+            lambda: setattr(x, "data", library.ones(2)),
+            lambda: x.set_(library.ones(2)),
+        ):
+            replace()
+            x.data  # noqa: B018
+            called.append(type(x).__name__)
+        y = library.zeros(2)
+        y.data = x
+        return called, (y + 1).tolist(), type(y) is library.Tensor, called
+
+    both(program)
+
+
+def test_a_handler_of_a_mode_is_a_method():
+    class Wrong(lamella.utils._python_dispatch.TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="^Wrong: expected __torch_dispatch__ to be a method"):
+        with Wrong():
+            pass
+    assert lamella.ones(2).tolist() == [1.0, 1.0]
+
+
 def dispatch_off(library):
     return importlib.import_module(f"{library.__name__}.utils._mode_utils").no_dispatch()
 

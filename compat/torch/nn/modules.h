@@ -8,6 +8,16 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
+namespace detail {
+template <class Options>
+const Options& checked(const Options& given) {
+  if constexpr (std::is_same_v<Options, HardtanhOptions>) {
+    LAMELLA_CHECK(given.max_val() > given.min_val(), "Hardtanh: expected 'max_val' to be above ",
+                  given.min_val(), ", got ", given.max_val());
+  }
+  return given;
+}
+}  // namespace detail
 // The base of modules without parameters.
 template <class Self, class Options_>
 class WithOptions : public Cloneable<Self> {
@@ -16,7 +26,7 @@ class WithOptions : public Cloneable<Self> {
   WithOptions()
     requires std::is_default_constructible_v<Options>
   = default;
-  explicit WithOptions(const Options& given) : options(given) {}
+  explicit WithOptions(const Options& given) : options(detail::checked(given)) {}
   void reset() override {}
   Options options;
 };

@@ -21,6 +21,7 @@ from lamella.compat._torch_function import (
     _disabled_torch_function_impl as _disabled_torch_function_impl,
 )
 from lamella.nn.modules._to import to_arguments
+from lamella.utils._python_dispatch import TorchDispatchMode
 
 # Classes of TorchScript: they have no instances.
 _SCRIPT = frozenset(
@@ -157,6 +158,24 @@ for _tag in (
     "pointwise pt2_compliant_tag reduction view_copy"
 ).split():
     setattr(Tag, _tag, Tag(_tag))
+
+
+def _jit_resolve_packet(name: str, *args: Any, **kwargs: Any) -> str:
+    """The overload that a call of an operator takes."""
+
+    class Named(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, *_: Any) -> Any:
+            raise StopIteration(func._overloadname)
+
+    ns, op = name.split("::")
+    try:
+        with Named():
+            getattr(getattr(lamella.ops, ns), op)(*args, **kwargs)
+    except StopIteration as found:
+        return str(found.value)
+    except TypeError as error:
+        raise RuntimeError(f"failed to match any schema: {error}") from None
+    raise RuntimeError(f"{name}: its call reached no operator")
 
 
 def parse_schema(text: str) -> Any:

@@ -38,6 +38,8 @@ class _Mutations:
     def __init__(self) -> None:
         self.cloned: Any = weakref.WeakKeyDictionary()
         self.original: Any = weakref.WeakKeyDictionary()
+        # A tensor that is saved several times is kept once: {(its id, version): _Saved}.
+        self.tid_to_weakhandle: Any = weakref.WeakValueDictionary()
         self.open = True
 
     def clear(self) -> None:
@@ -83,8 +85,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
     context = _Mutations()
 
     def pack(tensor: Tensor) -> _Saved:
-        saved = _Saved(tensor, context)
-        context.original[saved] = tensor
+        tid = id(tensor), tensor._version
+        saved: _Saved | None = context.tid_to_weakhandle.get(tid)
+        if saved is None or saved.tensor is not tensor:
+            saved = context.tid_to_weakhandle[tid] = _Saved(tensor, context)
+            context.original[saved] = tensor
         return saved
 
     def unpack(saved: _Saved) -> Tensor:

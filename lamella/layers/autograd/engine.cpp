@@ -1,8 +1,6 @@
 // Runs the backward graph: Note [The graph and its order] in node.h, Note [Two lanes] in engine.h.
 #include "lamella/layers/autograd/engine.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <unordered_map>
@@ -13,6 +11,7 @@
 #include "lamella/core/error.h"
 #include "lamella/layers/autograd/anomaly.h"
 #include "lamella/layers/autograd/mode.h"
+#include "lamella/layers/autograd/stacks.h"
 #include "lamella/layers/autograd/variable.h"
 
 namespace lamella::autograd {
@@ -57,9 +56,10 @@ class ShortList {
 class GradList : public ShortList<lamella_tensor*> {
  public:
   explicit GradList(uint32_t n) : ShortList(n), count_(n) {}
-  ~GradList() {
+  ~GradList() { clear(); }
+  void clear() {
     for (uint32_t i = 0; i < count_; ++i) {
-      if ((*this)[i] != nullptr) detail::release((*this)[i]);
+      if ((*this)[i] != nullptr) detail::release(std::exchange((*this)[i], nullptr));
     }
   }
 
@@ -345,6 +345,8 @@ class Engine {
       status = check_nan(node, results.data());
       if (status != LAMELLA_OK) return failed(node, status);
     }
+    // A result that is one of them then belongs to its receiver alone, which need not copy it.
+    grads.clear();
     for (uint32_t i = 0; i < n; ++i) {
       const Edge& edge = node->edges_[i];
       if (!edge || !edges[i]) continue;
@@ -486,33 +488,6 @@ struct DepthGuard {
   ~DepthGuard() { --depth; }
 };
 
-// The lowest address of the thread's stack; the highest one where it is not known.
-uintptr_t end_of_stack() {
-  void* lowest = reinterpret_cast<void*>(UINTPTR_MAX);
-#if defined(__GLIBC__)
-  pthread_attr_t attributes;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-    size_t bytes = 0;
-    pthread_attr_getstack(&attributes, &lowest, &bytes);
-    pthread_attr_destroy(&attributes);
-  }
-#endif
-  return reinterpret_cast<uintptr_t>(lowest);
-}
-
-// Runs inside of runs use the same stack. A coroutine's is not the thread's, and is not checked.
-void check_stack() {
-  constexpr int kFit = 32;  // levels that fit any stack
-  constexpr uintptr_t kLeast = 256 << 10;
-  if (LAMELLA_LIKELY(depth <= kFit)) return;
-  static thread_local const uintptr_t end = end_of_stack();
-  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  LAMELLA_CHECK(here < end || here - end > kLeast,
-                "backward: expected calls of backward inside of each other to fit the thread's "
-                "stack, got ",
-                depth, " of them");
-}
-
 // Runs the queued callbacks and those they queue. Only the outermost run does this.
 lamella_status run_callbacks(bool call) {
   lamella_status status = LAMELLA_OK;
@@ -532,13 +507,9 @@ lamella_status run_callbacks(bool call) {
   return status;
 }
 
-}  // namespace
-
-lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& inputs,
-                            const BackwardOptions& options, std::vector<TensorBase>* results) {
+lamella_status run_here(std::vector<Root>& roots, const std::vector<Edge>& inputs,
+                        const BackwardOptions& options, std::vector<TensorBase>* results) {
   try {
-    DepthGuard guard;
-    check_stack();
     // Autograd's keys take part even if the layer that started the backward excludes them.
     constexpr uint64_t below = autograd_dispatch_keyset.raw_repr();
     lamella_status status;
@@ -565,6 +536,15 @@ lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& in
   } catch (...) {
     return detail::status_of_current_exception();
   }
+}
+
+}  // namespace
+
+lamella_status run_backward(std::vector<Root> roots, const std::vector<Edge>& inputs,
+                            const BackwardOptions& options, std::vector<TensorBase>* results) {
+  DepthGuard guard;
+  if (LAMELLA_LIKELY(depth <= kFitAnyStack)) return run_here(roots, inputs, options, results);
+  return run_deep(depth, [&] { return run_here(roots, inputs, options, results); });
 }
 
 }  // namespace lamella::autograd

@@ -47,6 +47,8 @@ LAMELLA_PRIVATE_API lamella_status run_backward(const BackwardEnds& roots,
                                                 const BackwardEnds& inputs, uint32_t flags,
                                                 lamella_tensor** results) noexcept;
 
+// Backward inside of backward no longer moves to other stacks when this one ends.
+LAMELLA_PRIVATE_API void keep_to_one_stack();
 // The node that currently runs on this thread; null if none does.
 LAMELLA_PRIVATE_API Node* current_node();
 // Functions to be run when the outermost backward of this thread ends without an error.

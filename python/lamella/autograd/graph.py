@@ -42,11 +42,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Records that code other than an operator wrote to a tensor, or to each of several."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        if each.is_inference():
-            raise RuntimeError(
-                "increment_version: expected no inference tensor, as those count no versions"
-            )
-        _C._bump_version(each)
+        if not each.is_inference():  # those count no versions
+            _C._bump_version(each)
 
 
 class saved_tensors_hooks:  # noqa: N801

@@ -138,6 +138,6 @@ def operator_of(op: Any) -> Operator:
         overloads = [o for n, o in defined_operators() if n == name]
         if len(overloads) != 1:
             listed = ", ".join(o or "default" for o in overloads)
-            raise TypeError(f"opcheck: expected 'op' to be one overload of {name}: {listed}")
+            raise ValueError(f"opcheck: expected 'op' to be one overload of {name}: {listed}")
         overload = overloads[0]
     return Operator(name, "" if overload == "default" else overload)

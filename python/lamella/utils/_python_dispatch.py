@@ -47,6 +47,11 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__}: expected it to have __torch_dispatch__")
 
     def __enter__(self) -> TorchDispatchMode:
+        if getattr(self.__torch_dispatch__, "__self__", self) is not self:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected __torch_dispatch__ to be a method of the mode, "
+                "got a classmethod"
+            )
         _C._push_mode(self)
         return self
 

@@ -107,7 +107,9 @@ def checkpoint(
     stop = early_stop if _early_stop is None else _early_stop
     frame = _Frame(function, args, kwargs, preserve, again_context, determinism_check, debug, stop)
     with lamella.autograd.graph.saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
-        return function(*args, **kwargs)
+        made = function(*args, **kwargs)
+    frame.complete = True
+    return made
 
 
 # ---- The state that a recomputation restores
@@ -183,6 +185,8 @@ class _Frame:
         self.check = check
         self.debug = debug
         self.early_stop = early_stop
+        # False while the function runs for the first time, in which it may call backward itself.
+        self.complete = False
         self.places: list[Any] = []  # weak references to _Place, in the order of saving
         self.saved: list[Any] = []  # (shape, dtype, device) of each
         self.computed: dict[int, Tensor] = {}
@@ -233,7 +237,7 @@ class _Frame:
         def pack(tensor: Tensor) -> Tensor:
             number = len(again)
             again.append((tuple(tensor.shape), tensor.dtype, tensor.device))
-            tensor = tensor.detach()
+            tensor = tensor.detach() if tensor.requires_grad else tensor
             if number in awaited:
                 computed[number] = tensor
             if number == last:
@@ -255,7 +259,7 @@ class _Frame:
     def _compare(self, again: list[Any]) -> None:
         if self.check == "none":
             return
-        if not self.early_stop and len(again) != len(self.saved):
+        if self.complete and not self.early_stop and len(again) != len(self.saved):
             raise CheckpointError(
                 f"checkpoint: expected the function to save {len(self.saved)} tensors when run "
                 f"again, as before, got {len(again)}" + self._listed(again)
@@ -339,6 +343,12 @@ def _whole() -> Any:
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
+                if _C._backward_has_inputs():
+                    raise RuntimeError(
+                        "checkpoint: expected a backward to all leaves with use_reentrant=True, "
+                        "since it adds to the gradients of all that the function uses, got one to "
+                        "given inputs; pass use_reentrant=False"
+                    )
                 args = list(ctx.rest)
                 for i, tensor in zip(ctx.positions, ctx.saved_tensors):
                     args[i] = tensor.detach().requires_grad_(tensor.requires_grad)

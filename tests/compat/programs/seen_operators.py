@@ -97,6 +97,21 @@ with torch.autograd.graph.allow_mutation_on_saved_tensors() as saved:
     out.backward()
     print(a.grad)
 
+with torch.autograd.graph.allow_mutation_on_saved_tensors() as saved:
+    a = torch.ones(2, requires_grad=True).clone()
+    b, c = a**2, a**2
+    print(len(saved.tid_to_weakhandle), len(saved.cloned))
+    a.mul_(100)
+    print(len(saved.cloned))
+    del b, c
+    print(len(saved.cloned))
+
+print(torch._C._jit_resolve_packet("aten::sum", torch.ones(2), dim=0))
+try:
+    torch._C._jit_resolve_packet("aten::sum", torch.ones(2), "text", 3)
+except RuntimeError:
+    print("no overload")
+
 counts = []
 loss = torch.nn.MSELoss()
 loss.register_full_backward_hook(lambda module, into, out: counts.append(1))

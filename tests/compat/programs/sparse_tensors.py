@@ -32,6 +32,7 @@ for made in (
     x.to_sparse_csc(),
     x.to_sparse_bsr((2, 2)),
     x.to_sparse_bsc((2, 1)),
+    x.to_sparse_bsr(1),
 ):
     print(made, made.layout, made.values().shape, made.to_dense(), made.is_sparse, made._nnz())
 print(torch.sparse_coo_tensor([[0, 1, 1]], torch.ones(3, 2, dtype=torch.float64), (3, 2)))

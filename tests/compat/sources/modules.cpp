@@ -77,6 +77,13 @@ std::string printed() {
   show(nn::Sequential(nn::Linear(1, 2), nn::Dropout(), nn::Functional(torch::relu)),
        nn::Sequential({{"first", nn::Linear(1, 2)}, {"act", nn::Tanh()}}), nn::ModuleList(),
        Block(), list, dict, nn::ModuleDict(Modules{{"a", nn::ReLU().ptr()}}));
+  for (double low : {-1.0, 1.0, 2.0}) {
+    try {
+      show(nn::Hardtanh(nn::HardtanhOptions().min_val(low).max_val(1)));
+    } catch (const c10::Error&) {
+      out << "no bounds\n";
+    }
+  }
   out << *Block() << Block()->name().substr(Block()->name().rfind(':') + 1) << " "
       << nn::Linear(1, 2)->name() << " " << nn::Tanh()->name();
   return out.str();
