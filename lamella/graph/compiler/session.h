@@ -10,8 +10,8 @@
 
 namespace lamella::hlo::compiler {
 
-// Sets the target: the machine's processor, lowered to the CPU capability, or GPUs of NVIDIA. False:
-// LLVM was built without it.
+// Sets the target: the machine's processor, lowered to the CPU capability, or GPUs of NVIDIA.
+// Returns false if LLVM was built without it.
 enum class Target : uint8_t { Host, Device };
 bool set_target(llvm::Module& module, Target target = Target::Host);
 // Compiles the functions of the module with these names to an image; `regions` of it is not set.
