@@ -112,6 +112,20 @@ print(program.explain())
     assert "call of aten::add.Tensor: " in shown and "kernel, " not in shown
 
 
+def test_arrays_are_apart_for_tools_that_check_accesses():
+    program = (
+        PROGRAM
+        + """
+x = values(8, 8)
+program = lamella.compile(lambda x: (x @ x @ x @ x), fullgraph=True)
+print(lamella.allclose(program(x), x @ x @ x @ x), end=" ")
+print("one block of 1024 bytes for 2 arrays" in program.explanation(steps=True))
+"""
+    )
+    assert printed(program) == "True True"
+    assert printed(program, LAMELLA_CUDA_CACHE="0") == "True False"
+
+
 # ---- The stand-in itself -------------------------------------------------------------------------
 
 PTX = """.version 7.0

@@ -2,52 +2,15 @@
 // without that target there is none.
 #include "lamella/graph/compiler/device_code.h"
 
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
-#include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
-
-#include <algorithm>
 
 #include "lamella/core/error.h"
-#include "lamella/core/fork.h"
 #include "lamella/graph/compiler/frame.h"
 #include "lamella/graph/compiler/session.h"
 #include "lamella/graph/compiler/units.h"
 
-// LLVM's functions are weak here, since not every build of LLVM has the target.
-extern "C" {
-[[gnu::weak]] void LLVMInitializeNVPTXTargetInfo();
-[[gnu::weak]] void LLVMInitializeNVPTXTarget();
-[[gnu::weak]] void LLVMInitializeNVPTXTargetMC();
-[[gnu::weak]] void LLVMInitializeNVPTXAsmPrinter();
-}
-
 namespace lamella::hlo::compiler {
 namespace {
-
-constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-
-fork::Once started;
-// Never destroyed: other threads may compile until the process ends. Null: there is no such target.
-llvm::TargetMachine* machine() {
-  static llvm::TargetMachine* one = nullptr;
-  started([] {
-    if (LLVMInitializeNVPTXTarget == nullptr || LLVMInitializeNVPTXAsmPrinter == nullptr) return;
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    std::string why;
-    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, why);
-    if (target == nullptr) return;
-    llvm::TargetOptions options;
-    options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-    one = target->createTargetMachine(kTriple, "sm_80", "+ptx70", options, std::nullopt);
-  });
-  return one;
-}
 
 class DeviceRegion {
  public:
@@ -153,19 +116,16 @@ class DeviceRegion {
 }  // namespace
 
 std::optional<CodeImage> device_code(std::span<const Region* const> regions) {
-  llvm::TargetMachine* target = machine();
-  if (target == nullptr) return std::nullopt;
   llvm::LLVMContext context;
   llvm::Module module("lamella", context);
-  module.setDataLayout(target->createDataLayout());
-  module.setTargetTriple(kTriple);
+  if (!set_target(module, Target::Device)) return std::nullopt;
   CodeImage image;
   for (const Region* region : regions) {
     std::string name = str("region_", image.regions.size());
     image.regions.push_back(DeviceRegion(module, name).emit(*region));
     image.entries.push_back(0);
   }
-  image.block = assembly_of(module, *target);
+  image.block = make_assembly(module);
   return image;
 }
 

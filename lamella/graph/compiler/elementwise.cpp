@@ -8,6 +8,7 @@
 #include "lamella/core/error.h"
 #include "lamella/graph/compiler/emitter.h"
 #include "lamella/graph/custom_call/function_call.h"
+#include "lamella/graph/execute/machine_code.h"
 
 namespace lamella::hlo::compiler {
 
@@ -367,30 +368,22 @@ llvm::Value* Emitter::integer_operation(const Instruction* i, ElementType type, 
 
 namespace {
 
-// The table's column `emitted`.
-struct Emitted {
-  const char* kernel = nullptr;
-  ID intrinsic = llvm::Intrinsic::not_intrinsic;
-};
-constexpr Emitted kEmitted[] = {
-#define LAMELLA_EMITTED_Kernel(name) {#name, llvm::Intrinsic::not_intrinsic}
-#define LAMELLA_EMITTED_Intrinsic(name) {nullptr, llvm::Intrinsic::name}
-#define LAMELLA_EMITTED_Own \
-  {}
+// The intrinsic of the table's column `emitted`.
+constexpr ID kIntrinsics[] = {
+#define LAMELLA_EMITTED_Kernel(name) llvm::Intrinsic::not_intrinsic
+#define LAMELLA_EMITTED_Intrinsic(name) llvm::Intrinsic::name
+#define LAMELLA_EMITTED_Own llvm::Intrinsic::not_intrinsic
 #define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
                            weight, complex, emitted, ...)                                         \
   LAMELLA_EMITTED_##emitted,
 #include "lamella/graph/hlo/opcode.def"
 };
-#undef LAMELLA_EMITTED_Kernel
-#undef LAMELLA_EMITTED_Intrinsic
-#undef LAMELLA_EMITTED_Own
 
 }  // namespace
 
 llvm::Value* Emitter::function_of(const Instruction* i, llvm::ArrayRef<llvm::Value*> x) {
   ElementType type = i->shape->element_type();
-  if (const char* kernel = kEmitted[static_cast<size_t>(i->opcode)].kernel) {
+  if (const char* kernel = emitted_kernel(i->opcode)) {
     return rounded(type, call_vector(kernel, x));
   }
   switch (i->opcode) {
@@ -489,7 +482,7 @@ llvm::Value* Emitter::elementwise(const Instruction* i, llvm::SmallVectorImpl<ll
     default:
       break;
   }
-  if (ID id = kEmitted[static_cast<size_t>(i->opcode)].intrinsic) return intrinsic(id, {x[0]});
+  if (ID id = kIntrinsics[static_cast<size_t>(i->opcode)]) return intrinsic(id, {x[0]});
   if (x.size() != 2) return function_of(i, x);
   even_out({&x[0], &x[1]});
   if (!is_float) return integer_operation(i, type, x[0], x[1]);

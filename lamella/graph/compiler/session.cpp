@@ -6,6 +6,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
@@ -37,6 +38,14 @@
 #include "lamella/graph/compiler/vector_functions.h"
 #include "lamella/graph/execute/machine_code.h"
 
+// LLVM's functions are weak here, since not every build of LLVM has the target.
+extern "C" {
+[[gnu::weak]] void LLVMInitializeNVPTXTargetInfo();
+[[gnu::weak]] void LLVMInitializeNVPTXTarget();
+[[gnu::weak]] void LLVMInitializeNVPTXTargetMC();
+[[gnu::weak]] void LLVMInitializeNVPTXAsmPrinter();
+}
+
 namespace lamella::hlo::compiler {
 namespace {
 
@@ -52,7 +61,7 @@ constexpr uint32_t kBestCapability = 2;
 constexpr uint32_t kBestCapability = 0;
 #endif
 
-llvm::orc::JITTargetMachineBuilder target() {
+llvm::orc::JITTargetMachineBuilder host() {
   auto machine = checked(llvm::orc::JITTargetMachineBuilder::detectHost());
 #if defined(__x86_64__)
   switch (code_capability()) {
@@ -102,18 +111,35 @@ void forget_loading() {}
 
 // A fork waits until compilations are done: see Note [Forking].
 fork::Held<std::mutex> compiling{fork::Level::kGraph};
-fork::Once started;
-// Never destroyed: other threads may compile until the process ends.
-llvm::TargetMachine& machine() {
-  static llvm::TargetMachine* one = nullptr;
-  started([] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    one = checked(target().createTargetMachine()).release();
-    forget_loading();
+fork::Once started[2];
+// Never destroyed: other threads may compile until the process ends. Null: there is no such target.
+llvm::TargetMachine* machine_of(Target target) {
+  static llvm::TargetMachine* made[2] = {};
+  llvm::TargetMachine*& one = made[static_cast<int>(target)];
+  started[static_cast<int>(target)]([&] {
+    if (target == Target::Host) {
+      llvm::InitializeNativeTarget();
+      llvm::InitializeNativeTargetAsmPrinter();
+      one = checked(host().createTargetMachine()).release();
+      forget_loading();
+      return;
+    }
+    if (LLVMInitializeNVPTXTarget == nullptr || LLVMInitializeNVPTXAsmPrinter == nullptr) return;
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+    std::string why;
+    const llvm::Target* found = llvm::TargetRegistry::lookupTarget(kTriple, why);
+    if (found == nullptr) return;
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    one = found->createTargetMachine(kTriple, "sm_80", "+ptx70", options, std::nullopt);
   });
-  return *one;
+  return one;
 }
+llvm::TargetMachine& machine() { return *machine_of(Target::Host); }
 
 void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
@@ -226,10 +252,13 @@ void finish(llvm::Module& module, llvm::TargetMachine& machine) {
 
 }  // namespace
 
-void set_target(llvm::Module& module) {
-  module.setDataLayout(machine().createDataLayout());
-  module.setTargetTriple(machine().getTargetTriple().str());
-  module.setPICLevel(llvm::PICLevel::BigPIC);
+bool set_target(llvm::Module& module, Target target) {
+  const llvm::TargetMachine* machine = machine_of(target);
+  if (machine == nullptr) return false;
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine->getTargetTriple().str());
+  if (target == Target::Host) module.setPICLevel(llvm::PICLevel::BigPIC);
+  return true;
 }
 
 void make_code(llvm::Module& module, const std::vector<std::string>& names, CodeImage* image) {
@@ -259,7 +288,8 @@ std::string make_object(llvm::Module& module) {
   return {object.data(), object.size()};
 }
 
-std::string assembly_of(llvm::Module& module, llvm::TargetMachine& target) {
+std::string make_assembly(llvm::Module& module) {
+  llvm::TargetMachine& target = *machine_of(Target::Device);
   check(module);
   std::lock_guard<std::mutex> lock(compiling);
   optimize(module, target);

@@ -15,32 +15,6 @@ namespace {
 
 constexpr size_t kMostBuffers = 500;  // of a kernel's parameter, which has up to 4 KiB
 
-// Whether the compiler has instructions for a device for a function of the kernels.
-bool is_emitted(std::string_view function) {
-#define LAMELLA_EMITTED(name, operands, on_device) \
-  if (function == #name) return on_device;
-#include "lamella/graph/execute/emitted_functions.def"
-  return false;
-}
-bool is_emitted(const Instruction& i) {
-  if (const char* function = function_call(i)) return is_emitted(function);
-#define LAMELLA_EMITTED_Kernel(name) #name
-#define LAMELLA_EMITTED_Intrinsic(name) nullptr
-#define LAMELLA_EMITTED_Own nullptr
-  static constexpr const char* kKernels[] = {
-#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
-                           weight, complex, emitted, ...)                                         \
-  LAMELLA_EMITTED_##emitted,
-#include "lamella/graph/hlo/opcode.def"
-  };
-#undef LAMELLA_EMITTED_Kernel
-#undef LAMELLA_EMITTED_Intrinsic
-#undef LAMELLA_EMITTED_Own
-  const char* kernel = kKernels[static_cast<size_t>(i.opcode)];
-  const bool is_own = kernel == nullptr || !is_floating(i.operand_shape(0).element_type());
-  return is_own ? i.opcode != Opcode::Cbrt : is_emitted(kernel);
-}
-
 bool is_array(const Shape& shape) {
   if (!shape.is_array() || !shape.is_static() || !shape.is_row_major()) return false;
   std::optional<ScalarType> type = scalar_type_of(shape.element_type());
@@ -87,7 +61,7 @@ Role role_of(const Instruction& i, NativeRules& rules) {
     case Opcode::Reduce:
       return is_row_reduction(i) ? Role::Calculates : Role::None;
     default:
-      return is_elementwise(i) && is_emitted(i) ? Role::Calculates : Role::None;
+      return is_elementwise(i) && is_emitted_on_device(i) ? Role::Calculates : Role::None;
   }
 }
 

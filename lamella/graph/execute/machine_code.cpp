@@ -11,6 +11,7 @@
 #include "lamella/core/allocator.h"
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
+#include "lamella/graph/custom_call/function_call.h"
 
 namespace lamella::hlo {
 namespace {
@@ -70,6 +71,30 @@ MachineCompiler* machine_compiler() {
 std::string compiler_problem() {
   const std::string* found = problem.load(std::memory_order_acquire);
   return found != nullptr ? *found : "";
+}
+
+const char* emitted_kernel(Opcode opcode) {
+#define LAMELLA_EMITTED_Kernel(name) #name
+#define LAMELLA_EMITTED_Intrinsic(name) nullptr
+#define LAMELLA_EMITTED_Own nullptr
+  static constexpr const char* kKernels[] = {
+#define LAMELLA_HLO_OPCODE(name, text, operands, family, takes, shape, rule, work, traffic, code, \
+                           weight, complex, emitted, ...)                                         \
+  LAMELLA_EMITTED_##emitted,
+#include "lamella/graph/hlo/opcode.def"
+  };
+  return kKernels[static_cast<size_t>(opcode)];
+}
+bool is_emitted_on_device(const Instruction& i) {
+  const char* function = function_call(i);
+  if (function == nullptr && is_floating(i.operand_shape(0).element_type())) {
+    function = emitted_kernel(i.opcode);
+  }
+  if (function == nullptr) return i.opcode != Opcode::Cbrt;
+#define LAMELLA_EMITTED(name, operands, on_device) \
+  if (std::string_view(function) == #name) return on_device;
+#include "lamella/graph/execute/emitted_functions.def"
+  return false;
 }
 
 std::vector<std::string> compiler_libraries() {

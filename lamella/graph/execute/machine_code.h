@@ -69,6 +69,11 @@ constexpr uint64_t opcode_table() {
 // Called by the library while it is loaded, with its opcode_table(). The compiler must live as long
 // as the process.
 void set_machine_compiler(MachineCompiler* compiler, uint64_t table);
+// The kernels' function that code computes an opcode of floats by, such as "exp"; null: code has
+// instructions of its own for it. Whether code for a device has instructions for an operation, as
+// it has no kernels to call.
+const char* emitted_kernel(Opcode opcode);
+bool is_emitted_on_device(const Instruction& i);
 // Paths of those of Lamella's libraries that determine the code of a program.
 std::vector<std::string> compiler_libraries();
 
