@@ -172,14 +172,14 @@ Sizes strides_beside(const Tensor& t, int64_t dim, size_t rank) {
 
 // What a call moves: `sizes` are those of the walk, `from` and `to` the strides of `beside` and of
 // `base` there, which must live on.
-Indexing indexing(const char* op, int device, const Sizes& sizes, const Tensor& beside,
+Indexing indexing(const char* op, int device, IntArrayRef sizes, const Tensor& beside,
                   const Sizes& from, const Tensor& base, const Sizes& to,
                   std::initializer_list<IndexOperand> indices) {
   const auto bytes = static_cast<int64_t>(base.itemsize());
   return {op,
           device,
           base.scalar_type(),
-          sizes,
+          Sizes(sizes),
           Strided(beside.data_ptr(), from, bytes),
           Strided(base.data_ptr(), to, bytes),
           indices};
@@ -194,7 +194,7 @@ bool along_elements(const char* op, const Call& call, int64_t dim, const Tensor&
   Sizes from(beside.strides());
   from.resize(rank, 0);
   const Sizes to = strides_beside(base, dim, rank);
-  return run(indexing(op, call.device(), Sizes(index.sizes()), beside, from, base, to,
+  return run(indexing(op, call.device(), index.sizes(), beside, from, base, to,
                       {{index, Sizes(index.strides()), size_along(base, dim),
                         stride_along(base, dim), false}}),
              action);
@@ -238,8 +238,8 @@ bool flat_elements(const char* op, const Call& call, const Tensor& flat, const T
                    const Tensor& beside, Action action) {
   if (index.sizes().size() >= kMostDims) return false;
   const Sizes zeros(index.sizes().size(), 0);
-  return run(indexing(op, call.device(), Sizes(index.sizes()), beside, Sizes(beside.strides()),
-                      flat, zeros, {{index, Sizes(index.strides()), flat.numel(), 1, true}}),
+  return run(indexing(op, call.device(), index.sizes(), beside, Sizes(beside.strides()), flat,
+                      zeros, {{index, Sizes(index.strides()), flat.numel(), 1, true}}),
              action);
 }
 bool take_body(Call& call) {
@@ -348,8 +348,10 @@ bool index_fill_body(Call& call) {
   const bool loses = call.is_tensor(3) && is_complex(call.tensor(3).scalar_type()) &&
                      !is_complex(out.scalar_type());
   if (loses || !serves(out.scalar_type(), Action::kAssign)) return false;
-  return along_slices("index_fill_", call.device(), call.integer(1), out, call.tensor(2),
-                      written(call).to(out.scalar_type()), true, Action::kAssign);
+  Tensor value = written(call);
+  if (value.scalar_type() != out.scalar_type()) value = value.to(out.scalar_type());
+  return along_slices("index_fill_", call.device(), call.integer(1), out, call.tensor(2), value,
+                      true, Action::kAssign);
 }
 
 // ---- index and index_put_ ----

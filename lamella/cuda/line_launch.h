@@ -42,8 +42,8 @@ inline int64_t stride_of(const TensorBase& t, int64_t d) {
   return t.defined() ? t.stride(d) * static_cast<int64_t>(t.itemsize()) : 0;
 }
 
-// Dimensions of lines, with their strides in bytes in up to three operands: the input, the output
-// and others.
+// Dimensions of lines from the innermost in the input on, with their strides in bytes in up to
+// three operands: the input, the output and others.
 struct StridedDims {
   struct Dim {
     int64_t size, strides[3];
@@ -51,13 +51,13 @@ struct StridedDims {
   Dim all[66];
   int count = 0;
   void add(int64_t size, int64_t in, int64_t out, int64_t others) {
-    if (size != 1) all[count++] = {size, {in, out, others}};
+    if (size == 1) return;
+    int at = count++;
+    for (; at > 0 && std::abs(all[at - 1].strides[0]) > std::abs(in); --at) all[at] = all[at - 1];
+    all[at] = {size, {in, out, others}};
   }
-  // Orders them from the innermost in the input, and joins those whose strides allow it.
-  void order() {
-    std::stable_sort(all, all + count, [](const Dim& a, const Dim& b) {
-      return std::abs(a.strides[0]) < std::abs(b.strides[0]);
-    });
+  // Joins those whose strides allow it.
+  void join() {
     int kept = 0;
     for (int i = 1; i < count; ++i) {
       Dim& last = all[kept];

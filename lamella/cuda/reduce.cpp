@@ -104,8 +104,8 @@ bool reduce(const char* name, ScalarType type, const TensorBase& in, uint64_t ma
     p.outputs *= 2;
     kept.add(2, half, half, 0);
   }
-  kept.order();
-  reduced.order();
+  kept.join();
+  reduced.join();
   if (kept.count > kLineDims || reduced.count > kLineDims) return false;
   if (places && reduced.count > 1) return false;
   const bool across = kept.innermost() < reduced.innermost() && p.length > 1;

@@ -15,7 +15,7 @@ bool launch_scan(ScanParameters& p, const char* kernel, bool fraction, bool in_o
   p.length = p.lines = 1;
   StridedDims lines;
   bool columns = false;
-  for (int64_t d = 0; d < in.dim(); ++d) {
+  for (int64_t d = in.dim() - 1; d >= 0; --d) {
     const int64_t strides[] = {stride_of(in, d), stride_of(out, d), stride_of(indices, d)};
     if (d == dim) {
       p.length = in.size(d);
@@ -28,7 +28,7 @@ bool launch_scan(ScanParameters& p, const char* kernel, bool fraction, bool in_o
     columns |= in.size(d) != 1 && in.stride(d) < in.stride(dim);
     lines.add(in.size(d), strides[0], strides[1], strides[2]);
   }
-  lines.order();
+  lines.join();
   if (lines.count > kLineDims) return false;
   lines.store(&p.dims, p.in_strides, p.out_strides, p.index_strides);
   p.in = address_of(in);
