@@ -192,11 +192,6 @@ struct Param<std::vector<T>> : Param<ArrayRef<T>> {
 template <class T>
 struct Plain;
 
-// Note [Optionals written whole]
-//   A kernel gets optionals by value, and a copy of all bytes of one waits until each part that was
-//   stored by itself has left the store buffer, which costs more than the rest of its way. So
-//   copy_into() writes the bytes of value and flag at once, in the order that std::optional has.
-
 // The form of an optional whose plain form has an unused value, kNone, that stands for None.
 template <class F, F kNone>
 struct WithSpare {
@@ -210,9 +205,9 @@ struct WithSpare {
 template <class F>
 struct WithFlag {
   using Optional = Maybe<F>;
-  // Note [Optionals written whole].
+  // Writes value and flag at once, in std::optional's order: a kernel gets the optional by value,
+  // and a copy of bytes that were stored one by one waits until they have left the store buffer.
   static void copy_into(std::optional<F>& held, const Optional& form) {
-    static_assert(sizeof(held) == sizeof(form));
     const Optional plain = {form.value, form.has != 0};
     __builtin_memcpy(static_cast<void*>(&held), &plain, sizeof(held));
   }
@@ -246,7 +241,7 @@ inline bool unbox_word(const lamella_value& v, uint8_t tag, int64_t* word) {
 }
 template <class T>
 struct WordWithSpare : WithSpare<int64_t, INT64_MIN> {
-  // Note [Optionals written whole]; `word` has the bytes of a T, and a bool is any but 0.
+  // As above. `word` has the bytes of a T, and of a bool any value.
   static void copy_into(std::optional<T>& held, int64_t word) {
     constexpr int bits = 8 * static_cast<int>(sizeof(T));
     static_assert(bits <= 16 && sizeof(held) == sizeof(T) + 1);
@@ -370,12 +365,7 @@ struct Plain<T> : WithSpare<lamella_object*, nullptr> {
   static Form to(const T& value) { return value.get(); }
   static T from(Form form) { return T::borrow(form); }
   static lamella_value box(Form form) {
-    lamella_value v = box_none();
-    if (form != nullptr) {
-      v.tag = LAMELLA_GENERATOR;
-      v.as.pointer = form;
-    }
-    return v;
+    return form != nullptr ? box_span(LAMELLA_GENERATOR, form, 0) : box_none();
   }
   static bool unbox(const lamella_value& v, Form* form) {
     *form = v.tag == LAMELLA_GENERATOR ? static_cast<lamella_object*>(v.as.pointer) : nullptr;

@@ -34,7 +34,8 @@ inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
 }
 
 // The number of elements of a factory's result, or some number of at least kWorkToReleaseGil.
-uint64_t factory_work(const Program& program, const lamella_value* values) {
+[[gnu::always_inline]] inline uint64_t factory_work(const Program& program,
+                                                    const lamella_value* values) {
   if (program.sizes < 0) return 0;
   const lamella_value& value = values[program.sizes];
   if (value.tag != LAMELLA_INT_LIST) return 0;

@@ -290,7 +290,7 @@ const ProgramTable* known_table(std::vector<const Program*> choice, OpFacts* fac
 
 }  // namespace
 
-uint64_t operators_generation() { return Registry::get().generation(); }
+uint64_t operators_generation() { return Registry::generation(); }
 
 Kind kind_of(SchemaType type, bool* optional) {
   *optional = type.is_optional();

@@ -92,4 +92,31 @@ TEST(TensorThreads, TensorsEndOnOtherThreads) {
   }
 }
 
+// Words are stepped alike before and after a second thread was started.
+TEST(TensorThreads, StepsOfSharedWords) {
+  auto steps = [] {
+    uint32_t count = 1;
+    detail::count_up(&count);
+    EXPECT_EQ(count, 2u);
+    EXPECT_EQ(detail::count_down(&count), 1u);
+    EXPECT_TRUE(detail::count_up_unless_zero(&count));
+    EXPECT_EQ(count, 2u);
+    uint32_t expected = 5;
+    EXPECT_FALSE(detail::replace_value(&count, &expected, 7u));
+    EXPECT_EQ(expected, 2u);
+    EXPECT_TRUE(detail::replace_value(&count, &expected, 0u));
+    EXPECT_FALSE(detail::count_up_unless_zero(&count));
+    EXPECT_EQ(count, 0u);
+    TensorBase tensor = floats({2});
+    WeakTensorRef weak(tensor);
+    EXPECT_EQ(weak.lock().use_count(), 2u);
+    EXPECT_EQ(tensor.use_count(), 1u);
+    tensor.reset();
+    EXPECT_FALSE(weak.lock().defined());
+  };
+  steps();
+  std::thread(steps).join();
+  steps();
+}
+
 }  // namespace

@@ -57,6 +57,39 @@ TEST(TypedCall, CarriesEveryKindOfArgument) {
   EXPECT_EQ(stack[0].toInt(), 42);
 }
 
+TEST(TypedCall, CarriesOptionalsOfEveryKind) {
+  using Kinds = std::tuple<std::optional<int64_t>, std::optional<double>, std::optional<bool>,
+                           std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,
+                           std::optional<MemoryFormat>>;
+  static Kinds wanted;
+  auto same = [](std::optional<int64_t> i, std::optional<double> d, std::optional<bool> b,
+                 std::optional<ScalarType> t, std::optional<Layout> l, std::optional<Device> v,
+                 std::optional<MemoryFormat> m) { return Kinds(i, d, b, t, l, v, m) == wanted; };
+  Library m = fragment("call_optionals");
+  m.def(
+      "same(int? i, float? d, bool? b, ScalarType? t, Layout? l, Device? v, MemoryFormat? m) "
+      "-> bool",
+      same);
+  auto op = find("call_optionals::same")
+                .typed<bool(std::optional<int64_t>, std::optional<double>, std::optional<bool>,
+                            std::optional<ScalarType>, std::optional<Layout>, std::optional<Device>,
+                            std::optional<MemoryFormat>)>();
+  const Kinds given(-3, -0.5, false, ScalarType::Byte, Layout::Strided, Device(kCUDA, -1),
+                    MemoryFormat::ChannelsLast);
+  const Kinds others(INT64_MIN, 0, true, ScalarType::Bool, Layout::Sparse, Device(kMeta, 7),
+                     MemoryFormat::Contiguous);
+  for (const Kinds& kinds : {Kinds(), given, others}) {
+    wanted = kinds;
+    EXPECT_TRUE(std::apply([&](const auto&... one) { return op.call(one...); }, kinds));
+    Stack stack;
+    std::apply(
+        [&](const auto&... one) { (push(stack, one.has_value() ? IValue(*one) : IValue()), ...); },
+        kinds);
+    op.callBoxed(&stack);
+    EXPECT_TRUE(stack[0].toBool());
+  }
+}
+
 TEST(TypedCall, ReturnsReferencesTuplesAndLists) {
   Library m = fragment("call_returns");
   m.def("write_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &write_self);
