@@ -6,6 +6,7 @@ from kernel_rows.moving import index_rows, layout_rows, random_rows
 from kernel_rows.networks import gradient_rows, network_rows
 from kernel_rows.pointwise import binary_rows, other_dtype_rows, unary_rows
 from kernel_rows.products import product_rows, sparse_rows
+from kernel_rows.rarer import rarer_rows
 from kernel_rows.reducing import reduction_rows, sorting_rows
 from kernel_rows.reducing_kinds import reduction_kind_rows
 from kernel_rows.row import Row
@@ -33,6 +34,7 @@ def rows() -> list[Row]:
         transform_rows,
         special_rows,
         sparse_rows,
+        rarer_rows,
     ):
         found += part()
     return found

@@ -68,12 +68,22 @@ def reduction_rows() -> list[Row]:
 
 
 def sorting_rows() -> list[Row]:
+    """m.sort gives values and positions, in the order of a stable sort; np.sort, which the rows of
+    sorts name, gives values alone. "sort and positions" compares like with like."""
     out = Rows()
     x = {"x": uniform(-2, 2)}
     small = SIZES[:2]
     for size in (SIZES[0], SIZES[1], 1_000_000):
         pick = (size,)
         out += sized("sort", x, "m.sort(x)", "np.sort(x)", sizes=pick)
+        out += sized(
+            "sort and positions",
+            x,
+            "m.sort(x, stable=True)",
+            "(lambda i: (x[i], i))(np.argsort(x, kind='stable'))",
+            None,
+            sizes=pick,
+        )
         out += sized("argsort", x, "m.argsort(x)", "np.argsort(x)", sizes=pick)
         out += sized(
             "sort, int64",

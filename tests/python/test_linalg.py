@@ -312,3 +312,40 @@ def test_tangents_of_least_squares_and_singular_values(shape, dtype):
     k = ds.shape[-1]
     assert du.shape[-1] == shape[-2] and not du[..., k:].any()
     assert dvh.shape[-2] == shape[-1] and not dvh[..., k:, :].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 9])
+def test_stacks_of_small_matrices(n, dtype):
+    a = make(40, n, n, dtype=dtype)
+    a[0] = 0
+    a[0].diagonal()[:] = torch.arange(1, n + 1)
+    a[1] = torch.flip(a[0], [0])  # needs an exchange of every row
+    b = make(40, n, 3, dtype=dtype, seed=1)
+    good = a[:2].clone()
+    near("linalg_det", a)
+    near("linalg_det", good)
+    for side in (b[:2], b[:2, :, :1]):
+        close(ours("linalg_solve", good, side), torch.linalg.solve(good, side), dtype)
+    rows = side.mT.contiguous()
+    left = torch.linalg.solve(good, rows, left=False)
+    close(ours("linalg_solve", good, rows, left=False), left, dtype)
+    close(ours("linalg_inv", good), torch.linalg.inv(good), dtype)
+    P, L, U = ours("linalg_lu", a)
+    close(P @ L @ U, a, dtype)
+    assert (L.abs() <= 1 + 1e-6).all()
+    rank_one = torch.ones(3, n, n, dtype=dtype)
+    info = ours("linalg_lu_factor_ex", rank_one)[2]
+    assert info.tolist() == [2 if n > 1 else 0] * 3
+    tall = make(4, 8, 3, dtype=dtype)
+    P, L, U = ours("linalg_lu", tall)
+    close(P @ L @ U, tall, dtype)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (5, 2)), ((7,), (63,)), ((2, 3, 2), (3, 2)), ((), (4,))]
+)
+def test_kron_of_short_lines(shapes):
+    a, b = (make(*shape, dtype=torch.float64, seed=i) for i, shape in enumerate(shapes))
+    near("kron", a, b)
+    near("kron", b, a)

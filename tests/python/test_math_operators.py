@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from operator_cases import clone_strided, compare, lamella, make, to_lamella, torch
 
@@ -101,6 +102,100 @@ def test_powers_into_any_dtype():
     for exponent, expected in ((0, [1.0, 1.0, 1.0]), (1, [1.0, 2.0, 3.0])):
         out = lamella.empty(0, dtype=lamella.float8_e5m2)
         assert lamella.pow(x, exponent, out=out).float().tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "n", [2**24 + 1, 2**24 + 3, 10**8 + 1, -(2**24) - 1, 2**31 + 1, 16777217.0, -20000001.0]
+)
+def test_long_whole_exponents(n, dtype):
+    """float32 does not hold these exponents; rounded, they would be even instead of odd."""
+    bases = [-1.0, 1.0, 0.5, -0.5, 2.0, -2.0, -math.inf, math.inf, math.nan, 0.0, -0.0]
+    if dtype == "float32":
+        bases += [sign * (1 + k * 2.0**-23) for k in (-1, 1, 2, 3) for sign in (1, -1)]
+    x = lamella.tensor(bases * 3, dtype=getattr(lamella, dtype))
+    with np.errstate(all="ignore"):
+        want = np.power(np.array(bases * 3), float(n)).astype("float32")
+    in_place = x.clone()
+    in_place.pow_(n)
+    compiled = lamella.compile(lambda t: t**n)(x)
+    for got in (x**n, in_place, compiled, lamella.stack([x, x], 1)[:, 1] ** n):
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(got.float().numpy(), want, rtol=2e-7)
+        np.testing.assert_array_equal(np.signbit(got.float().numpy()), np.signbit(want))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mantissas_and_exponents(dtype):
+    tiny = float(np.finfo(dtype).tiny)
+    special = [0.0, -0.0, math.inf, -math.inf, math.nan, tiny, tiny / 3, -tiny / 1024, 1.0, -0.75]
+    special.append(float(np.finfo(dtype).smallest_subnormal))
+    random = np.random.default_rng(1).standard_normal(70) * 10.0 ** np.arange(-35, 35)
+    x = np.concatenate([special, random]).astype(dtype)
+    for values in (x, x[::3]):
+        mantissa, exponent = lamella.frexp(lamella.from_numpy(values))
+        want, powers = np.frexp(values)
+        finite = np.isfinite(values)
+        np.testing.assert_array_equal(mantissa.numpy(), want)
+        np.testing.assert_array_equal(np.signbit(mantissa.numpy()), np.signbit(want))
+        np.testing.assert_array_equal(exponent.numpy()[finite], powers[finite])
+        assert (exponent.numpy()[~finite] == 0).all()
+    powers = np.arange(-160, 162, dtype="int32")
+    got = lamella.ldexp(lamella.from_numpy(x[-1:]), lamella.from_numpy(powers))
+    with np.errstate(over="ignore"):
+        scale = np.ldexp(np.ones(1, dtype), powers)
+        np.testing.assert_array_equal(got.numpy(), x[-1:] * scale)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sizes_and_angles_of_complex_numbers(dtype):
+    real = "float32" if dtype == "complex64" else "float64"
+    most = np.finfo(real).max
+    parts = np.array(
+        [0.0, -0.0, 1.0, -1.0, 3.0, most, most / 2, 1 / most, math.inf, -math.inf, math.nan]
+    ).astype(real)
+    pairs = np.stack(np.meshgrid(parts, parts), -1).reshape(-1, 2)
+    random = np.random.default_rng(2).standard_normal((1000, 2)).astype(real)
+    z = np.concatenate([pairs, random]).view(dtype)[:, 0]
+    with np.errstate(all="ignore"):
+        size, angle = np.abs(z), np.angle(z)
+    tolerance = 3e-7 if dtype == "complex64" else 5e-16
+    for values, sizes, angles in ((z, size, angle), (z[::2], size[::2], angle[::2])):
+        x = lamella.from_numpy(values)
+        np.testing.assert_allclose(x.abs().numpy(), sizes, rtol=tolerance)
+        np.testing.assert_allclose(x.angle().numpy(), angles, rtol=tolerance)
+
+
+def test_rounding_to_decimals():
+    x = np.random.default_rng(3).uniform(-1e4, 1e4, 333)
+    for dtype in ("float32", "float64"):
+        values = x.astype(dtype)
+        for decimals in (1, 3, -1, -2):
+            got = lamella.round(lamella.from_numpy(values), decimals=decimals)
+            want = torch.round(torch.from_numpy(values), decimals=decimals)
+            np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+def test_incomplete_gamma_functions_of_float32():
+    special = pytest.importorskip("scipy.special")
+    grid = np.concatenate([np.linspace(0.01, 12, 60), [20.0, 50.0, 200.0, 3000.0]])
+    a, x = (part.ravel().astype("float32") for part in np.meshgrid(grid, grid))
+    a, x = np.concatenate([a, a]), np.concatenate([x, a * 1.02])
+    for ours, theirs in ((lamella.igamma, special.gammainc), (lamella.igammac, special.gammaincc)):
+        got = ours(lamella.from_numpy(a), lamella.from_numpy(x)).numpy()
+        want = theirs(a.astype("float64"), x.astype("float64"))
+        normal = want > 1e-35
+        np.testing.assert_allclose(got[normal], want[normal], rtol=3e-7)
+
+
+def test_draws_of_poisson_leave_the_generator_where_pytorch_does():
+    rates = np.concatenate([np.zeros(3), np.linspace(0, 9, 400), [50.0, 0.0]]).astype("float32")
+    lamella.manual_seed(7)
+    torch.manual_seed(7)
+    assert lamella.poisson(lamella.from_numpy(rates)).tolist() == (
+        torch.poisson(torch.from_numpy(rates)).tolist()
+    )
+    assert lamella.rand(3).tolist() == torch.rand(3).tolist()
 
 
 def test_aliases():

@@ -156,6 +156,31 @@ def test_long_lines_keep_the_bits_of_nan_and_zeros():
             assert (steps <= 0).all() if descending else (steps >= 0).all()
 
 
+@pytest.mark.parametrize(("bits", "unsigned"), [("float32", "uint32"), ("float64", "uint64")])
+@pytest.mark.parametrize("n", [20_001, 70_000])
+def test_few_values_keep_the_bits_of_nan_and_zeros(n, bits, unsigned):
+    generator = np.random.default_rng(n)
+    quiet = int(np.array(np.nan, bits).view(unsigned))
+    some = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan, np.nan], bits)
+    some.view(unsigned)[-1] = quiet + 5
+    words = some.view(unsigned)[generator.integers(0, some.size, n)]
+    line = words.view(bits)
+    for descending in (False, True):
+        keys = np.where(np.isnan(line), np.inf, line)
+        rank = np.where(np.isnan(line), 1, 0)
+        signs = -1 if descending else 1
+        order = np.lexsort((np.arange(n), signs * rank, signs * keys))
+        values, indices = lamella.sort(lamella.from_numpy(line), descending=descending)
+        np.testing.assert_array_equal(indices.numpy(), order)
+        np.testing.assert_array_equal(values.numpy().view(unsigned), words[order])
+        # Into memory that is not contiguous.
+        into = lamella.empty(n, 2, dtype=values.dtype)[:, 1]
+        places = lamella.empty(n, 3, dtype=lamella.int64)[:, 2]
+        lamella.sort(lamella.from_numpy(line), descending=descending, out=(into, places))
+        np.testing.assert_array_equal(places.numpy(), order)
+        np.testing.assert_array_equal(into.contiguous().numpy().view(unsigned), words[order])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_medians_modes_and_distinct_values(dtype, kind):

@@ -141,11 +141,9 @@ template <class K>
 void order_by_counting(const Line& line, const Packing<K>& packing, const OrderedLine& out,
                        OrderScratch& scratch) {
   const KeyKind kind = line.kind;
-  // With few counters, four parts of the line are counted separately, because consecutive
-  // increments of one counter would wait for each other: next[bucket * parts + part].
-  constexpr int64_t kParts = 4;
-  const int64_t parts = packing.bits <= kMaxSmallBits ? kParts : 1;
-  const auto buckets = size_t{1} << packing.bits, counters = buckets * static_cast<size_t>(parts);
+  // Two parts of the line are counted separately, because consecutive increments of one counter may
+  // wait for each other: next[bucket * 2 + part].
+  const auto buckets = size_t{1} << packing.bits, counters = 2 * buckets;
   auto* next = reinterpret_cast<uint32_t*>(scratch.second(static_cast<int64_t>(counters + 1) / 2));
   auto* numbers = reinterpret_cast<uint16_t*>(scratch.first(line.n / 4 + 1));
   std::fill(next, next + counters, 0);
@@ -155,21 +153,16 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
     }
     return true;
   });
-  const int64_t size = line.n / parts;
+  const int64_t half = line.n / 2;
   auto each = [&](auto&& f) {
-    auto one = [&](int64_t part, int64_t i) __attribute__((always_inline)) {
-      const auto bucket = static_cast<size_t>(numbers[i]);
-      f(next[bucket * static_cast<size_t>(parts) + static_cast<size_t>(part)], i);
-    };
-    for (int64_t at = 0; at < size; at += kBlock) {
-      const int64_t end = std::min(size, at + kBlock);
-      for (int64_t i = at; i < end; ++i) {
-        one(0, i);
-        for (int64_t p = 1; p < parts; ++p) one(p, p * size + i);
+    for (int64_t at = 0; at < half; at += kBlock) {
+      for (int64_t i = at; i < std::min(half, at + kBlock); ++i) {
+        f(next[2 * size_t{numbers[i]}], i);
+        f(next[2 * size_t{numbers[half + i]} + 1], half + i);
       }
       count_steps(kBlock);
     }
-    for (int64_t i = parts * size; i < line.n; ++i) one(parts - 1, i);
+    if (line.n % 2 != 0) f(next[2 * size_t{numbers[line.n - 1]} + 1], line.n - 1);
   };
   each([](uint32_t& counter, int64_t) { ++counter; });
   uint32_t sum = 0;
@@ -186,7 +179,7 @@ void order_by_counting(const Line& line, const Packing<K>& packing, const Ordere
     int64_t place = 0;
     for (size_t bucket = 0; bucket < buckets; ++bucket) {
       // Each counter has arrived at the first place of the next one.
-      const int64_t end = next[(bucket + 1) * static_cast<size_t>(parts) - 1];
+      const int64_t end = next[2 * bucket + 1];
       auto key = static_cast<U>((static_cast<K>(bucket) << packing.right) + packing.least);
       auto value = static_cast<U>(key ^ static_cast<U>(kind.flip));
       bool is_one_value = true;
@@ -293,8 +286,8 @@ void order_long(const Line& line, int64_t k, const OrderedLine& out, OrderScratc
     return;
   }
   Packing<K> packing = packing_of(bounds);
-  bool are_few = packing.bits <= kMaxSmallBits ||
-                 (packing.bits <= kMaxCountingBits && n >> packing.bits >= 16);
+  bool are_few =
+      packing.bits <= kMaxSmallBits || (packing.bits <= kMaxCountingBits && n >> packing.bits >= 8);
   if (k == n && are_few && (get_num_threads() == 1 || n < kGrainSize)) {
     return order_by_counting(line, packing, out, scratch);
   }

@@ -133,9 +133,15 @@ template <class V>
 inline V v_sigmoid(V x, V low) {
   return v_sigmoid_of(x, v_flip(low, v_sign(x) ^ kSignBit<V>));
 }
+// float32's quotient is within 2 units in the last place without that.
 template <class V>
 inline V v_sigmoid(V x) {
-  return v_sigmoid_of(x, -V{});
+  if constexpr (sizeof(ElementOf<V>) == 4) {
+    V e = v_exp(v_from_bits<V>(v_bits(x) | kSignBit<V>));
+    return v_select(x < 0, e, V{} + 1) / (1 + e);
+  } else {
+    return v_sigmoid_of(x, -V{});
+  }
 }
 
 }  // namespace CPU_CAPABILITY

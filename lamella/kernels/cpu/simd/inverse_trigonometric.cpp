@@ -17,9 +17,7 @@ namespace {
 template <class T>
 struct Angle {
   explicit Angle(const void*) {}
-  T operator()(T a) const {
-    return v_is_nan(a) ? a : a < 0 ? T(3.14159265358979323846) : T(0);
-  }
+  T operator()(T a) const { return v_is_nan(a) ? a : a < 0 ? T(3.14159265358979323846) : T(0); }
 };
 // Splits complex numbers into their parts block by block.
 template <class R>

@@ -332,28 +332,53 @@ void add(T* sums, const T* x, int64_t n) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) sums[j] += x[j];
 }
-// The sum of n >= kStep elements.
+// The same for `count` rows of x, which are `stride` apart.
+template <class T>
+void add_rows(T* sums, const T* x, int64_t count, int64_t stride, int64_t n) {
+  if (n != kBlock) {
+    for (int64_t t = 0; t < count; ++t, x += stride) add(sums, x, n);
+    return;
+  }
+  typedef T Lanes __attribute__((vector_size(kVecBytes), aligned(sizeof(T)), may_alias));
+  constexpr int64_t kVectors = kBlock * static_cast<int64_t>(sizeof(T)) / kVecBytes;
+  auto at = [](auto* from, int64_t v) { return reinterpret_cast<Lanes*>(from) + v; };
+  Lanes held[kVectors];
+  for (int64_t v = 0; v < kVectors; ++v) held[v] = *at(sums, v);
+  for (int64_t t = 0; t < count; ++t, x += stride) {
+    for (int64_t v = 0; v < kVectors; ++v) held[v] += *at(const_cast<T*>(x), v);
+  }
+  for (int64_t v = 0; v < kVectors; ++v) *at(sums, v) = held[v];
+}
+// The sum of n >= kStep elements. Whatever the width of vectors, each of four groups of 64 bytes
+// has its own sums, so that the result is the same for all.
 template <class T>
 T sum_of(const T* x, int64_t n) {
-  typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-  constexpr int64_t kLanes = 64 / sizeof(T);
-  Lanes sums[4] = {};
+  typedef T Lanes __attribute__((vector_size(kVecBytes), aligned(sizeof(T)), may_alias));
+  constexpr int64_t kGroup = 64 / sizeof(T), kLanes = kVecBytes / sizeof(T);
+  constexpr int64_t kVectors = 64 / kVecBytes;  // of a group
+  Lanes sums[4 * kVectors] = {};
+  auto at = [](const T* from, int64_t v) { return reinterpret_cast<const Lanes*>(from)[v]; };
   int64_t i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    for (int64_t v = 0; v < 4; ++v) {
-      sums[v] += *reinterpret_cast<const Lanes*>(x + i + v * kLanes);
+  for (; i + 4 * kGroup <= n; i += 4 * kGroup) {
+    for (int64_t v = 0; v < 4 * kVectors; ++v) sums[v] += at(x + i, v);
+  }
+  for (; i + kGroup <= n; i += kGroup) {
+    for (int64_t v = 0; v < kVectors; ++v) sums[v] += at(x + i, v);
+  }
+  T parts[kGroup];
+  for (int64_t v = 0; v < kVectors; ++v) {
+    if (i < n) {
+      // Of the last group the elements are added that were not yet.
+      Lanes last = at(x + n - kGroup, v);
+      for (int64_t j = 0; j < kLanes; ++j) {
+        last[j] = v * kLanes + j >= kGroup - (n - i) ? last[j] : T(0);
+      }
+      sums[kVectors + v] += last;
     }
+    reinterpret_cast<Lanes*>(parts)[v] =
+        (sums[v] + sums[kVectors + v]) + (sums[2 * kVectors + v] + sums[3 * kVectors + v]);
   }
-  for (; i + kLanes <= n; i += kLanes) sums[0] += *reinterpret_cast<const Lanes*>(x + i);
-  if (i < n) {
-    // Of the last vector the lanes are added that were not yet.
-    Lanes last = *reinterpret_cast<const Lanes*>(x + n - kLanes);
-    for (int64_t j = 0; j < kLanes; ++j) last[j] = j >= kLanes - (n - i) ? last[j] : T(0);
-    sums[1] += last;
-  }
-  T parts[kLanes];
-  *reinterpret_cast<Lanes*>(parts) = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+  for (int64_t half = kGroup / 2; half > 0; half /= 2) {
     for (int64_t j = 0; j < half; ++j) parts[j] += parts[j + half];
   }
   return parts[0];
@@ -431,8 +456,7 @@ void average_rows(const PoolRows& p, int64_t begin, int64_t end) {
             count_steps(lines_of(a, b));
             for (int64_t j = 0; j < n; ++j) sums[j] = T(0);
             each_line(p, a, b, [&](int64_t line) {
-              const T* at = x + (line + from) * p.lanes + c;
-              for (int64_t t = 0; t < taps; ++t, at += p.lanes) add(sums, at, n);
+              add_rows(sums, x + (line + from) * p.lanes + c, taps, p.lanes, n);
             });
             divide(y + to + c, sums, count, n);
           }

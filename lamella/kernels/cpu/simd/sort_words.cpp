@@ -314,7 +314,7 @@ bool sort_short_pairs(const uint64_t* from, int64_t n, uint32_t base, int bits, 
     steps -= i - at;
     if (steps < 0) return false;
   }
-#pragma GCC ivdep
+#pragma GCC unroll 8
   for (int64_t i = 0; i < n; ++i) to[i] = from[words[i] & mask];
   return true;
 }

@@ -16,8 +16,8 @@ inline double size_of(const complex<double>& z) { return lamella::abs(z); }
 inline float size_of(const complex<float>& z) {
   const double x = z.real(), y = z.imag();
   const auto size = static_cast<float>(__builtin_sqrt(x * x + y * y));
-  const bool is_infinite = (__builtin_fabs(x) == __builtin_huge_val()) |
-                           (__builtin_fabs(y) == __builtin_huge_val());
+  const bool is_infinite =
+      (__builtin_fabs(x) == __builtin_huge_val()) | (__builtin_fabs(y) == __builtin_huge_val());
   return is_infinite ? __builtin_huge_valf() : size;
 }
 

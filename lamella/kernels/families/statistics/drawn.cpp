@@ -1,5 +1,6 @@
 // Random numbers from distributions whose parameters are tensors, with PyTorch's stream and
 // algorithms.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -22,14 +23,23 @@ class Uniform {
         lamella_generator_default(static_cast<uint8_t>(DeviceType::CPU), 0, &object));
     from_ = Generator::adopt(object);
   }
+  // States how many numbers will be used at least, after the next one; as many may be drawn ahead.
+  void expect(int64_t more) { more_ = more; }
   double operator()() {
-    uint64_t word = 0;
-    lamella::detail::check(lamella_generator_draw(from_.get(), &word, 1));
-    return static_cast<double>(word & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+    if (at_ == filled_) {
+      filled_ = std::min(kAhead, 1 + more_);
+      lamella::detail::check(
+          lamella_generator_draw(from_.get(), ahead_, static_cast<uint64_t>(filled_)));
+      at_ = 0;
+    }
+    return static_cast<double>(ahead_[at_++] & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
   }
 
  private:
+  static constexpr int64_t kAhead = 256;
   Generator from_;
+  int64_t more_ = 0, at_ = 0, filled_ = 0;
+  uint64_t ahead_[kAhead];
 };
 
 // For small rates, the count of uniform numbers whose product stays above e^-rate. For others:
@@ -202,8 +212,10 @@ Tensor poisson(const Tensor& self, std::optional<Generator> generator) {
                   ": expected the rates in 'self' to be finite and at least 0, got ", rate[i]);
   }
   Uniform uniform(generator);
+  int64_t left = std::count_if(rate, rate + self.numel(), [](double r) { return r > 0; });
   for (int64_t i = 0; i < self.numel(); ++i) {
     if (i % 65536 == 65535) check_interrupt();
+    if (rate[i] > 0) uniform.expect(--left);
     out[i] = draw_poisson(rate[i], uniform);
   }
   return result.to(self.scalar_type());
