@@ -135,7 +135,7 @@ std::optional<UnitForm> UnitPlan::form_of(const Unit& unit) {
     const Instruction* i = member.instruction;
     const int64_t flags = (member.is_stored ? 1 : 0) + (member.is_kept ? 2 : 0);
     int64_t weight = unit.kind == Unit::Loops ? weight_of(i) : 0;
-    int64_t operand = i->opcode == Opcode::Reduce ? weight_of(i->operands[0]) : 0;
+    int64_t operand = i->opcode == Opcode::Reduce ? weight_of_reading(i->operands[0]) : 0;
     for (int64_t number :
          {static_cast<int64_t>(member.level), int64_t{member.phase}, flags, weight, operand}) {
       form.add(number);

@@ -119,6 +119,7 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
   }
   find_sums(instructions, wanted);
   choose_written(instructions, wanted);
+  weights_.clear();  // of calculating an element with all that it depends on
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
   }
@@ -151,11 +152,17 @@ void UnitPlan::keep_for_later(Unit& unit) {
   for (size_t p = static_cast<size_t>(unit.rows); p < unit.sizes.size(); ++p) {
     elements *= unit.sizes[p];
   }
+  // The weight of calculating a value again, with the values of the unit that are not in memory.
+  std::unordered_map<const Instruction*, int> again;
   for (Member& member : unit.members) {
-    if (member.level != Member::Full || member.is_stored ||
-        !member.instruction->shape->is_array() || weight_of(member.instruction) <= kCheap) {
-      continue;
+    if (member.level != Member::Full || member.is_stored) continue;
+    int weight = weight_of(member.instruction);
+    for (const Read& read : member.reads) {
+      auto other = again.find(read.origin);
+      if (other != again.end()) weight += other->second;
     }
+    again[member.instruction] = weight;
+    if (!member.instruction->shape->is_array() || weight <= kCheap) continue;
     bool later = false;
     for (const Member& other : unit.members) {
       for (const Read& read : other.reads) {
@@ -165,6 +172,7 @@ void UnitPlan::keep_for_later(Unit& unit) {
     int64_t own = elements * element_bytes(member.instruction->shape->element_type());
     if (!later || bytes + own > kMaxBytes) continue;
     member.is_kept = true;
+    again.erase(member.instruction);
     bytes += (own + 63) / 64 * 64;
   }
 }
@@ -220,12 +228,16 @@ int UnitPlan::weight_of(const Instruction* i) {
   } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
-      if (!scalar) weight += weight_of(operand);
+      if (!scalar) weight += weight_of_reading(operand);
     }
   } else {
     weight = 1;
   }
   return weights_[i] = static_cast<int>(std::min<int64_t>(weight, kMaxWeight));
+}
+
+int UnitPlan::weight_of_reading(const Instruction* i) {
+  return written_.count(i) != 0 ? 1 : weight_of(i);
 }
 
 void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
@@ -470,7 +482,7 @@ void UnitPlan::add_unit(const Instruction* i) {
       rows = *kept;
       sizes = Extent(i->operand_shape(0)).sizes;
       // The reducing operation costs one more than its operand.
-      weights_[i] = weight_of(i->operands[0]) + 1;
+      weights_[i] = weight_of_reading(i->operands[0]) + 1;
     } else {
       const Shape& shape = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
       sizes = Extent(shape).sizes;
