@@ -12,8 +12,9 @@
 namespace torch::linalg {
 LAMELLA_FOR_EACH(LAMELLA_NAMED, cholesky, cholesky_ex, cond, cross, det, diagonal, eig, eigh,
                  eigvals, eigvalsh, inv, inv_ex, lstsq, lu, lu_factor, lu_factor_ex, lu_solve,
-                 matmul, matrix_exp, matrix_norm, matrix_power, matrix_rank, multi_dot, norm, pinv,
-                 qr, slogdet, solve, solve_ex, solve_triangular, svd, svdvals, tensorinv,
-                 tensorsolve, vander, vecdot, vector_norm)
+                 matmul, matrix_exp)
+LAMELLA_FOR_EACH(LAMELLA_NAMED, matrix_norm, matrix_power, matrix_rank, multi_dot, norm, pinv, qr,
+                 slogdet, solve, solve_ex, solve_triangular, svd, svdvals, tensorinv, tensorsolve,
+                 vander, vecdot, vector_norm)
 }  // namespace torch::linalg
 #undef LAMELLA_NAMED

@@ -11,8 +11,8 @@
   }
 namespace torch::special {
 LAMELLA_FOR_EACH(LAMELLA_NAMED, digamma, entr, erf, erfc, erfcx, erfinv, exp2, expit, expm1,
-                 gammaln, i0, i0e, i1, i1e, log1p, log_ndtr, log_softmax, logit, logsumexp,
-                 multigammaln, ndtr, ndtri, polygamma, psi, round, sinc, softmax, xlog1py, xlogy,
-                 zeta)
+                 gammaln, i0, i0e, i1, i1e, log1p)
+LAMELLA_FOR_EACH(LAMELLA_NAMED, log_ndtr, log_softmax, logit, logsumexp, multigammaln, ndtr, ndtri,
+                 polygamma, psi, round, sinc, softmax, xlog1py, xlogy, zeta)
 }  // namespace torch::special
 #undef LAMELLA_NAMED

@@ -68,10 +68,11 @@ class VectorizedN {
                     other...);                                                           \
   }
   LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, abs, neg, sgn, conj, real, imag, exp, exp2, expm1, exp_u20,
-                   log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, atan2, sinh, cosh,
-                   tanh, asinh, acosh, atanh, sqrt, rsqrt, reciprocal, erf, erfc, erfinv, lgamma,
-                   ceil, floor, round, trunc, frac, pow, fmod, hypot, nextafter, copysign, isnan,
-                   eq, ne, lt, le, gt, ge)
+                   log, log2, log10, log1p, sin, cos, tan)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, asin, acos, atan, atan2, sinh, cosh, tanh, asinh, acosh,
+                   atanh, sqrt, rsqrt, reciprocal, erf, erfc, erfinv, lgamma)
+  LAMELLA_FOR_EACH(LAMELLA_VEC_FUNCTION, ceil, floor, round, trunc, frac, pow, fmod, hypot,
+                   nextafter, copysign, isnan, eq, ne, lt, le, gt, ge)
 #undef LAMELLA_VEC_FUNCTION
 #define LAMELLA_VEC_OPERATOR(op)                                                \
   friend VectorizedN operator op(const VectorizedN& a, const VectorizedN& b) {  \
