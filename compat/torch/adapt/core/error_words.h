@@ -8,6 +8,7 @@
 //   the text before the part.
 #pragma once
 #include <array>
+#include <new>
 #include <string>
 #include <string_view>
 
