@@ -99,11 +99,14 @@ def _is_tracing() -> bool:
     return False
 
 
-def _infer_size(a: Any, b: Any) -> Any:
-    """The shape that two shapes broadcast to."""
-    import lamella
-
-    return lamella.broadcast_shapes(a, b)
+_get_cudnn_enabled = _is_tracing
+_infer_size = lamella.broadcast_shapes
+# Of this thread: the number of modes of __torch_dispatch__ that are entered, and one of them from
+# the outermost; whether the backward that runs reaches a node, and the node that runs.
+_len_torch_dispatch_stack = lamella._C._mode_count
+_get_dispatch_stack_at = lamella._C._mode_at
+_will_engine_execute_node = lamella._C._will_run
+_current_autograd_node = lamella._C._running_node
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -211,29 +214,9 @@ def _get_function_stack_at(index: int) -> Any:
     return _modes._stack.modes[index]
 
 
-def _len_torch_dispatch_stack() -> int:
-    """The number of modes of __torch_dispatch__ that are entered on this thread."""
-    return int(lamella._C._mode_count())
-
-
-def _get_dispatch_stack_at(index: int) -> Any:
-    """A mode of __torch_dispatch__ that is entered on this thread, from the outermost."""
-    return lamella._C._mode_at(index)
-
-
-def _will_engine_execute_node(node: Any) -> bool:
-    """Whether the backward that runs reaches a node."""
-    return lamella._C._will_run(node)
-
-
 def _current_graph_task_id() -> int:
     """The number of the backward that runs, -1 outside of one."""
     return lamella._C._backward_number() or -1
-
-
-def _current_autograd_node() -> Any:
-    """The node that runs, or None."""
-    return lamella._C._running_node()
 
 
 def _is_fwd_grad_enabled() -> bool:
@@ -258,11 +241,6 @@ def _is_torch_function_mode_enabled() -> bool:
 def _get_accelerator(check: bool | None = None) -> Any:
     """The CPU, because there is no other device."""
     return lamella.device("cpu")
-
-
-def _get_cudnn_enabled() -> bool:
-    """False."""
-    return False
 
 
 def _parallel_info() -> str:

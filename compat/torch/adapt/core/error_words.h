@@ -8,6 +8,7 @@
 //   the text before the part.
 #pragma once
 #include <array>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,7 @@
 namespace lamella {
 namespace detail {
 struct ErrorWords {
-  std::string_view part, words;
+  const char *part, *words;
 
   // Appends the words if the text has the part, or returns false.
   bool add_to(std::string& out, std::string_view text) const {
@@ -33,11 +34,11 @@ struct ErrorWords {
       rest.remove_prefix(star + 1);
     }
     out += '\n';
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == '$') {
-        out += stars[static_cast<size_t>(words[++i] - '0')];
+    for (const char* c = words; *c != '\0'; ++c) {
+      if (*c == '$') {
+        out += stars[static_cast<size_t>(*++c - '0')];
       } else {
-        out += words[i];
+        out += *c;
       }
     }
     return true;
@@ -45,7 +46,7 @@ struct ErrorWords {
 };
 
 LAMELLA_LAZY std::string with_words(std::string_view text) {
-  static constexpr ErrorWords rows[] = {
+  static const ErrorWords rows[] = {
       {"forward: expected argument * to be of type *, got *",
        "Expected argument #$1 to be of type $2, but received value of type $3"},
       {": forward: expected * to * arguments, got *",

@@ -72,12 +72,8 @@ def _normal(p: Normal, q: Normal) -> Tensor:
 
 
 @register_kl(LogNormal, LogNormal)
-def _log_normal(p: Any, q: Any) -> Tensor:
-    return _normal(p.base_dist, q.base_dist)
-
-
 @register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: Any, q: Any) -> Tensor:
+def _of_normals(p: Any, q: Any) -> Tensor:
     return _normal(p.base_dist, q.base_dist)
 
 
