@@ -197,43 +197,32 @@ def _get_torch_function_state() -> _TorchFunctionState:
     return _TorchFunctionState.ENABLED if on else _TorchFunctionState.SUBCLASSES_DISABLED
 
 
-def _len_torch_function_stack() -> int:
-    """The number of modes that are entered on this thread."""
+def _function_modes() -> list[Any]:
     from lamella.compat import _modes
 
-    return len(_modes._stack.modes)
+    return _modes._stack.modes
+
+
+def _len_torch_function_stack() -> int:
+    """The number of modes that are entered on this thread."""
+    return len(_function_modes())
 
 
 def _get_function_stack_at(index: int) -> Any:
     """A mode that is entered on this thread, from the outermost."""
-    from lamella.compat import _modes
-
-    return _modes._stack.modes[index]
+    return _function_modes()[index]
 
 
-def _len_torch_dispatch_stack() -> int:
-    """The number of modes of __torch_dispatch__ that are entered on this thread."""
-    return int(lamella._C._mode_count())
-
-
-def _get_dispatch_stack_at(index: int) -> Any:
-    """A mode of __torch_dispatch__ that is entered on this thread, from the outermost."""
-    return lamella._C._mode_at(index)
-
-
-def _will_engine_execute_node(node: Any) -> bool:
-    """Whether the backward that runs reaches a node."""
-    return lamella._C._will_run(node)
+# Names of Lamella's own functions.
+_len_torch_dispatch_stack = lamella._C._mode_count
+_get_dispatch_stack_at = lamella._C._mode_at
+_will_engine_execute_node = lamella._C._will_run
+_current_autograd_node = lamella._C._running_node
 
 
 def _current_graph_task_id() -> int:
     """The number of the backward that runs, -1 outside of one."""
     return lamella._C._backward_number() or -1
-
-
-def _current_autograd_node() -> Any:
-    """The node that runs, or None."""
-    return lamella._C._running_node()
 
 
 def _is_fwd_grad_enabled() -> bool:
@@ -250,9 +239,7 @@ def _are_functorch_transforms_active() -> bool:
 
 def _is_torch_function_mode_enabled() -> bool:
     """True if a mode handles the calls of this thread."""
-    from lamella.compat import _modes
-
-    return bool(_modes._stack.modes)
+    return bool(_function_modes())
 
 
 def _get_accelerator(check: bool | None = None) -> Any:
