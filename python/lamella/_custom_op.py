@@ -202,9 +202,10 @@ def custom_op(
 ) -> Any:
     """Defines an operator by a Python function. Also a decorator.
 
-    name: "mylib::twice", or with an overload "mylib::twice.int". mutates_args: the arguments that it writes. device_types: the devices that
-    the function serves; None: all. schema: "(Tensor x) -> Tensor"; by default inferred from the
-    type hints. Returns a CustomOpDef. A later operator of the same name replaces it.
+    name: "mylib::twice", or with an overload "mylib::twice.int". mutates_args: the arguments that
+    it writes. device_types: the devices that the function serves; None: all. schema: "(Tensor x)
+    -> Tensor"; by default inferred from the type hints. Returns a CustomOpDef. A later operator of
+    the same name replaces it.
     """
     ns, own = _split(name, "custom_op")
 

@@ -456,3 +456,26 @@ def test_second_derivatives_of_writes_that_save_the_written_view(program):
         penalty(package, x).sum().backward()
         found.append(x.grad.tolist())
     assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lamella", "torch"])
+def test_replaced_memory_leaves_the_class_its_handler(name):
+    library = pytest.importorskip(name)
+    called = []
+
+    class Counts(library.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            called.append(str(func))
+            return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+    x = Counts(library.zeros(2))
+    x.data = library.ones(2)
+    assert x.data.tolist() == [1.0, 1.0] and type(x) is Counts
+    x.set_(library.full((2,), 3.0))
+    assert x.data.tolist() == [3.0, 3.0] and type(x) is Counts
+    assert called.count("aten.detach.default") == 2 and "aten.set_.source_Tensor" in called
+    y = library.zeros(2)
+    y.data = x
+    called.clear()
+    assert (y + 1).tolist() == [4.0, 4.0] and type(y) is library.Tensor and not called

@@ -328,31 +328,6 @@ def test_subclass_with_memory():
     both(program)
 
 
-def test_replaced_memory_leaves_the_class_its_handler():
-    def program(library):
-        called = []
-
-        class Counts(library.Tensor):
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                called.append(plain(func))
-                return super().__torch_dispatch__(func, types, args, kwargs or {})
-
-        x = Counts(library.zeros(2))
-        for replace in (
-            lambda: setattr(x, "data", library.ones(2)),
-            lambda: x.set_(library.ones(2)),
-        ):
-            replace()
-            x.data  # noqa: B018
-            called.append(type(x).__name__)
-        y = library.zeros(2)
-        y.data = x
-        return called, (y + 1).tolist(), type(y) is library.Tensor, called
-
-    both(program)
-
-
 def test_a_handler_of_a_mode_is_a_method():
     class Wrong(lamella.utils._python_dispatch.TorchDispatchMode):
         @classmethod

@@ -200,18 +200,20 @@ def _get_torch_function_state() -> _TorchFunctionState:
     return _TorchFunctionState.ENABLED if on else _TorchFunctionState.SUBCLASSES_DISABLED
 
 
-def _len_torch_function_stack() -> int:
-    """The number of modes that are entered on this thread."""
+def _function_modes() -> list[Any]:
     from lamella.compat import _modes
 
-    return len(_modes._stack.modes)
+    return _modes._stack.modes
+
+
+def _len_torch_function_stack() -> int:
+    """The number of modes that are entered on this thread."""
+    return len(_function_modes())
 
 
 def _get_function_stack_at(index: int) -> Any:
     """A mode that is entered on this thread, from the outermost."""
-    from lamella.compat import _modes
-
-    return _modes._stack.modes[index]
+    return _function_modes()[index]
 
 
 def _current_graph_task_id() -> int:
@@ -233,9 +235,7 @@ def _are_functorch_transforms_active() -> bool:
 
 def _is_torch_function_mode_enabled() -> bool:
     """True if a mode handles the calls of this thread."""
-    from lamella.compat import _modes
-
-    return bool(_modes._stack.modes)
+    return bool(_function_modes())
 
 
 def _get_accelerator(check: bool | None = None) -> Any:

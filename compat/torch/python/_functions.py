@@ -337,8 +337,8 @@ def lobpcg(
     count = k if k is not None else 1 if X is None else X.size(-1)
     if not 0 < count <= A.size(-1):
         raise ValueError(f"lobpcg: expected 'k' in [1, {A.size(-1)}], got {count}")
-    if A.is_sparse:
-        A = A.to_dense()
+    A = A.to_dense() if A.is_sparse else A
+    A = (A + A.mT) / 2  # eigh reads one triangle alone
     if B is None:
         values, vectors = lamella.linalg.eigh(A)
     else:

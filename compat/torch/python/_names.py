@@ -65,6 +65,7 @@ autograd < compat._autograd_parts: SavedTensor _force_original_view_tracking
 autograd.grad_mode < compat._autograd_parts: _force_original_view_tracking
 autograd.graph < compat._autograd_parts: allow_mutation_on_saved_tensors
 autograd.functional < compat._autograd_parts: _construct_standard_basis_for
+utils._mode_utils < compat._tools: all_same_mode
 autograd.function < compat._tools: InplaceFunction
 autograd < compat._nn: set_multithreading_enabled is_multithreading_enabled _is_checkpoint_valid
 autograd.grad_mode < compat._nn: set_multithreading_enabled
@@ -171,7 +172,7 @@ utils.tensorboard = .tensorboard.writer
 _custom_op_impl = _custom_op.impl
 _library_parts = _library.infer_schema _library.simple_registry _library.utils
 _subclasses = _subclasses.fake_tensor
-_tools = utils._dtype_abbrs utils._mode_utils _utils_internal multiprocessing.reductions
+_tools = utils._dtype_abbrs _utils_internal multiprocessing.reductions
   _dispatch.python
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.

@@ -216,16 +216,6 @@ class StorageWeakRef:
         return isinstance(other, StorageWeakRef) and self.cdata == other.cdata
 
 
-@contextlib.contextmanager
-def no_dispatch() -> Iterator[None]:
-    """A context whose calls meet no modes and subclasses."""
-    _C._disable_handlers(1)
-    try:
-        yield
-    finally:
-        _C._disable_handlers(-1)
-
-
 def _vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
