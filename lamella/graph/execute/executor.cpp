@@ -180,10 +180,9 @@ class Executor final : public Executable {
         if (calls_.back()->joins_runs()) joining_.push_back(calls_.back().get());
       }
     }
-    // A process that has GPUs may run the program there alone, so code for the host is made at the
-    // first run on the host.
-    constexpr Device kGpu(DeviceType::CUDA, 0);
-    if (stored != nullptr || means_ == Means::Rules || !has_device_regions(kGpu)) plan_once(stored);
+    // Where there are GPUs it may run there alone: code for the host waits for its first run.
+    const bool later = means_ == Means::Fastest && has_device_regions(kCUDA);
+    if (stored != nullptr || !later) plan_once(stored);
   }
 
   using Executable::run;
