@@ -295,7 +295,8 @@ bool by_cublaslt(Gemm p) {
 const char* suffix_of(ScalarType dtype, ScalarType result) {
   if (dtype == kChar && result == kInt) return "i8_i32";
   if (dtype == kByte && result == kInt) return "u8_i32";
-  return result == dtype ? suffix_of_kind(kind_of(dtype)) : nullptr;
+  if (result != dtype) return nullptr;
+  return is_complex(dtype) ? suffix_of_kind(kind_of(dtype)) : suffix_of_type(dtype);
 }
 // A number in the type that the kernel sums in, as factor_of().
 Factor sum_factor(const Scalar& value, ScalarType dtype) {

@@ -235,7 +235,7 @@ LAMELLA_DEVICE void attention_backward(const AttentionParameters& p) {
               inside ? device_pointer<const float>(p.logsumexp)[line + i] : -kInfinity;
           const float delta = inside ? device_pointer<const float>(p.delta)[line + i] : 0;
           float &weight = s[n / 4][n % 4], &change = d[n / 4][n % 4];
-          // Infinite keys have scores of NaN where there is no query, which a factor of 0 would keep.
+          // Infinite keys have scores of NaN where there is no query, which a factor of 0 keeps.
           const bool sees = sum != -kInfinity;
           weight = sees ? exponential<T>(weight - sum) : 0;
           change = sees ? weight * (change - delta) : 0;
