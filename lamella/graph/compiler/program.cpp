@@ -210,7 +210,7 @@ class Program {
     if (++shared.count < least) return false;
     if (shared.function == nullptr) {
       make_shared(plan, unit, form->places, &shared);
-    } else if (!shared.own_places.empty() && shared.made_by != this) {
+    } else if (!shared.own_places.empty() && shared.made_by != e_.main_body->function) {
       return false;
     }
     std::vector<Place>& places = form->places;
@@ -254,7 +254,7 @@ class Program {
     shared->may_fail = std::exchange(frame_.may_fail, may_fail_before);
     shared->own_places.assign(slots.begin() + static_cast<std::ptrdiff_t>(places.size()),
                               slots.end());
-    shared->made_by = this;
+    shared->made_by = e_.main_body->function;
   }
   // Describes the unit for explanations of the compiled program.
   void note(const Unit& unit) {

@@ -77,6 +77,10 @@ bool is_apart(const Instruction* i) {
   return calls_kernel(opcode) || family == Family::Control || family == Family::Fusion ||
          opcode == Opcode::Scatter || opcode == Opcode::SelectAndScatter || opcode == Opcode::Sort;
 }
+bool is_always_written(const Instruction* i) {
+  return is_apart(i) || i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
+         i->opcode == Opcode::Concatenate || i->opcode == Opcode::DynamicUpdateSlice;
+}
 Unit::Kind kind_of(const Instruction* i) {
   if (is_tiled(i) || is_apart(i)) return Unit::Other;
   switch (i->opcode) {
@@ -258,10 +262,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       auto found = depths.find(operand);
       if (found != depths.end()) depth = std::max(depth, found->second + 1);
     }
-    if (depth == kMaxDepth) {
-      must.insert(i);
-      depth = 0;
-    }
+    if (depth == kMaxDepth) must.insert(i);
+    if (depth == kMaxDepth || is_always_written(i)) depth = 0;
     depths[i] = depth;
   }
   for (size_t n = instructions.size(); n-- > 0;) {
@@ -318,8 +320,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     // A broadcast along leading dimensions reads its operand once for each of them. Windows
     // overlap, so their elements are read more than once.
     bool windows = i->opcode == Opcode::ReduceWindow;
-    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce || windows ||
-                   i->opcode == Opcode::Concatenate ||
+    bool written = must.count(i) != 0 || is_always_written(i) ||
                    (own.size() > 1 && weight_of(i) > kCheap && i->shape->elements() > 1);
     if (written) {
       written_.insert(i);
