@@ -55,7 +55,7 @@ Managed* to_dlpack(const Tensor& source) {
                        0};
   return &managed;
 }
-// Runs when no tensor uses the memory any more.
+// Calls the deleter of the structure when no tensor uses the memory any more.
 template <class Managed>
 auto deleter_of(Managed* source) {
   return [source](void*) {

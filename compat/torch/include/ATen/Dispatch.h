@@ -140,6 +140,6 @@ inline c10::ScalarType scalar_type(c10::ScalarType type) { return type; }
   LAMELLA_DISPATCH4(ALL_TYPES_AND_COMPLEX, __VA_ARGS__)
 #define AT_DISPATCH_INDEX_TYPES(...) LAMELLA_DISPATCH(INDEX_TYPES, __VA_ARGS__)
 
-// The same macros of the headers that need no library.
+// The headers that need no library have these macros under names of their own.
 #define THO_DISPATCH_SWITCH(type, name, ...) AT_DISPATCH_SWITCH(type, name, __VA_ARGS__)
 #define THO_DISPATCH_CASE(type, ...) AT_DISPATCH_CASE(type, __VA_ARGS__)

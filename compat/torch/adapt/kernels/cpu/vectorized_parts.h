@@ -153,7 +153,7 @@ class VecMask {
   VecMask<U, L> cast() const {
     return VecMask<U, L>::from(to<U, L>());
   }
-  // 1 and 0.
+  // Lanes that are set are 1, the others 0.
   template <class U, int L>
   VectorizedN<U, L> to() const {
     return VectorizedN<U, L>::lanewise([&](int i) { return U(i < size() && lanes_[i]); });

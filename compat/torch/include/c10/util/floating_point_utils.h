@@ -1,9 +1,11 @@
 // c10::detail::fp32_to_bits and its kin: floats by their bits, and as float16.
 #pragma once
-#include <c10/util/Half.h>
+#include <c10/lamella_names.h>
 
 #include <bit>
 #include <cstdint>
+
+#include "lamella/core/half.h"
 
 namespace c10::detail {
 inline uint32_t fp32_to_bits(float value) { return std::bit_cast<uint32_t>(value); }

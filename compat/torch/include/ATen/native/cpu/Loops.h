@@ -148,7 +148,7 @@ void cpu_kernel_multiple_outputs(TensorIteratorBase& it, F&& f, int64_t grain = 
   it.cast_outputs();
 }
 
-// The same, on the calling thread alone.
+// These run on the calling thread alone.
 template <class F>
 void cpu_serial_kernel(TensorIteratorBase& iter, F&& f) {
   cpu_kernel(iter, f, INT64_MAX);
