@@ -8,16 +8,6 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
-namespace detail {
-template <class Options>
-const Options& checked(const Options& given) {
-  if constexpr (std::is_same_v<Options, HardtanhOptions>) {
-    LAMELLA_CHECK(given.max_val() > given.min_val(), "Hardtanh: expected 'max_val' to be above ",
-                  given.min_val(), ", got ", given.max_val());
-  }
-  return given;
-}
-}  // namespace detail
 // A module that calls a function with its input and its options; `...` is what it prints.
 #define LAMELLA_OF_FUNCTION(Name, Options, call, ...)                                     \
   LAMELLA_LAZY class Name##ImplOf : public Cloneable<Name##ImplOf<lazy_>> {               \
