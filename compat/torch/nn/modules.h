@@ -8,16 +8,6 @@ namespace lamella::nn {
 
 // ---- Of functions ------------------------------------------------------------------------------
 
-namespace detail {
-template <class Options>
-const Options& checked(const Options& given) {
-  if constexpr (std::is_same_v<Options, HardtanhOptions>) {
-    LAMELLA_CHECK(given.max_val() > given.min_val(), "Hardtanh: expected 'max_val' to be above ",
-                  given.min_val(), ", got ", given.max_val());
-  }
-  return given;
-}
-}  // namespace detail
 // The base of modules without parameters.
 template <class Self, class Options_>
 class WithOptions : public Cloneable<Self> {

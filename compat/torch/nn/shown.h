@@ -93,6 +93,15 @@ template <class Options>
 const char* inplace_shown(const Options& options, const char* before = "") {
   return !options.inplace() ? "" : *before == 0 ? "inplace=true" : ", inplace=true";
 }
+// The options; throws if they have bounds that are not in order.
+template <class Options>
+const Options& checked(const Options& given) {
+  if constexpr (requires { given.max_val(); }) {
+    LAMELLA_CHECK(given.max_val() > given.min_val(), "Hardtanh: expected 'max_val' to be above ",
+                  given.min_val(), ", got ", given.max_val());
+  }
+  return given;
+}
 // Writes torch::nn::Name(parts).
 template <class... A>
 void show_module(std::ostream& stream, const char* name, const A&... parts) {

@@ -255,9 +255,7 @@ def _dispatch_keyset_to_string(keys: int) -> str:
     return repr(DispatchKeySet(keys))
 
 
-def _dispatch_key_parse(name: str) -> str:
-    """A dispatch key by its name."""
-    return key_of(name)
+_dispatch_key_parse = key_of  # a dispatch key by its name
 
 
 def _dispatch_key_name(key: Any) -> str:

@@ -48,9 +48,7 @@ SUPPORTED_RETURN_TYPES = {
 }
 
 
-def lookup_op(qualname: str) -> Any:
-    """The overload of a name such as "mine::add.Tensor"."""
-    return _dispatcher._declared(qualname)
+lookup_op = _dispatcher._declared  # the overload of a name such as "mine::add.Tensor"
 
 
 def parse_namespace(qualname: str) -> tuple[str, str]:

@@ -103,10 +103,6 @@ def _rebuild_v1(stored: Any, offset: int, size: Any, stride: Any) -> Tensor:
     return _rebuild_v2(stored, offset, size, stride, False)
 
 
-def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
-    return _storage.rebuild_meta_tensor(dtype, size, stride, requires_grad)
-
-
 def _rebuild_parameter(data: Any, requires_grad: bool, hooks: Any, state: Any = None) -> Parameter:
     _expect(isinstance(data, Tensor), "a parameter's tensor", data)
     parameter = Parameter(data, requires_grad)
@@ -181,7 +177,7 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _rebuild_v1,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild_v3,
-    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild_meta,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _storage.rebuild_meta_tensor,
     ("torch._utils", "_rebuild_sparse_tensor"): _rebuild_sparse,
     ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild_parameter,

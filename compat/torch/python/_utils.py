@@ -49,9 +49,7 @@ class ExceptionWrapper:
         raise self.exc_type(f"{self.where}: {self.exc_msg}")
 
 
-def _get_device_module(device_type: str) -> Any:
-    """The module for a device name, such as torch.cpu. RuntimeError if there is none."""
-    return lamella.get_device_module(device_type)
+_get_device_module = lamella.get_device_module
 
 
 def _get_available_device_type() -> None:
