@@ -178,7 +178,7 @@ def test_rounding_to_decimals():
 
 def test_incomplete_gamma_functions_of_float32():
     special = pytest.importorskip("scipy.special")
-    grid = np.concatenate([np.linspace(0.01, 12, 60), [20.0, 50.0, 200.0, 3000.0]])
+    grid = np.concatenate([[1e-6, 1e-3], np.linspace(0.01, 12, 60), [20, 50, 200, 3000]])
     a, x = (part.ravel().astype("float32") for part in np.meshgrid(grid, grid))
     a, x = np.concatenate([a, a]), np.concatenate([x, a * 1.02])
     for ours, theirs in ((lamella.igamma, special.gammainc), (lamella.igammac, special.gammaincc)):

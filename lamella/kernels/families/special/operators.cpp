@@ -330,7 +330,8 @@ double incomplete_gamma(double a, double x, bool upper, double precision) {
   if (a > kHuge) return gamma_of_huge(a, x, upper);
   if (upper && x <= 1.1 && a < 1 && a * 1.1 < x + 0.5) return upper_small(a, x);
   // Where Q is not small, 1 - P serves for float32, and the series takes fewer steps.
-  const double reach = precision > 1e-12 ? a + 4 : a;
+  const bool serves = precision > 1e-12 && (!upper || a > 0.5);
+  const double reach = serves ? a + 4 : a;
   if (x <= 1 || x <= reach) {
     const double p = lower_series(a, x, precision);
     return upper ? 1 - p : p;
@@ -339,7 +340,7 @@ double incomplete_gamma(double a, double x, bool upper, double precision) {
   return upper ? q : 1 - q;
 }
 Tensor map_gamma(const char* op, const Tensor& a, const Tensor& x, bool upper) {
-  const bool is_double = lamella::result_type(a, x) == kDouble;
+  const bool is_double = floating(lamella::result_type(a, x)) == kDouble;
   const double precision = is_double ? 1e-16 : 1e-11;
   return map_blocks(op, a, x, false,
                     [=](const double* p, const double* q, double* to, int64_t count) {
