@@ -202,8 +202,9 @@ class Program:
         late = count + len(self._with_tangents)
         tangents, grads = ids[count:late], ids[late:]
         saved = list(_hlo._divide_trace(raw, tangents, late))
-        inner = [i for i in saved if i not in given]
-        before = [i for i in saved if i in given]
+        number = {i: k for k, i in enumerate(given)}
+        inner = [i for i in saved if i not in number]
+        before = [i for i in saved if i in number]
         results = [*(ids[i] for i in self._fresh), *inner]
         module = _module(raw, "forward", given, results, writes=True, tangents=tangents)
         backward = _module(
@@ -217,7 +218,7 @@ class Program:
             self.forward,
             self.backward,
             self._into,
-            [given.index(i) for i in before],
+            [number[i] for i in before],
             len(self._fresh),
             len(inner),
             self._written,
@@ -485,11 +486,7 @@ def record(recorder: Any, fn: Callable[..., Any], tensors: list[Tensor]) -> tupl
 
 def _outside(raw: Any) -> dict[int, Tensor]:
     """Tensors that the function uses besides its inputs, by value number."""
-    return {
-        i: raw.tensor(i)
-        for i, value in enumerate(raw.values())
-        if value["kind"] in ("parameter", "constant")
-    }
+    return {i: raw.tensor(i) for i in raw.outside()}
 
 
 def _written(module: Any) -> list[int]:
@@ -500,12 +497,9 @@ def _written(module: Any) -> list[int]:
 def _names_memory(raw: Any) -> bool:
     """Whether the trace calls as_strided on memory that it did not allocate. Such a call can reach
     memory around an argument, which differs from call to call."""
-    values = raw.values()
-    return any(
-        node["op"].startswith("aten::as_strided")
-        and values[values[node["uses"][0]]["root"]]["kind"] != "result"
-        for node in raw.nodes()
-    )
+    used = raw.used("aten::as_strided")
+    values = raw.values() if used else []
+    return any(values[values[i]["root"]]["kind"] != "result" for i in used)
 
 
 def _module(

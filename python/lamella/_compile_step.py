@@ -76,7 +76,7 @@ class Step(Program):
         names += [f"gradient_of_{names[k]}" for k in self._graded]
         raw, results = record(recorder_of(copies, names), alone, copies)
         self._look_at(raw, results, copies)
-        used = {i for node in raw.nodes() for i in node["uses"]}
+        used = set(raw.used(""))
         inputs = raw.inputs()
         trained = [i for k, i in enumerate(inputs[:count]) if wants[k] and i in raw.mutated()]
         looked_at = any(i in used for i in inputs[count + len(rates) :])

@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "lamella/core/ivalue.h"
 #include "python/src/autograd.h"
@@ -100,6 +102,36 @@ PyObject* input_metadata(PyObject* self, void*) {
   return list.release();
 }
 
+// node._leaves_beyond(own): the leaves that the node's graph reaches without the nodes in `own`.
+PyObject* leaves_beyond(PyObject* self, PyObject* own) {
+  Ref given(PySequence_Tuple(own)), leaves(PyList_New(0));
+  if (!given || !leaves) return nullptr;
+  return guarded([&]() -> PyObject* {
+    std::vector<autograd::NodePtr> todo;
+    std::unordered_set<const autograd::Node*> seen;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) {
+      autograd::NodePtr node = hold_node(PyTuple_GET_ITEM(given.get(), i));
+      if (!node) return nullptr;
+      seen.insert(node.get());
+    }
+    auto visit = [&](autograd::NodePtr node) {
+      if (node && seen.insert(node.get()).second) todo.push_back(std::move(node));
+    };
+    autograd::NodePtr first = hold_node(self);
+    if (!first) return nullptr;
+    visit(std::move(first));
+    while (!todo.empty()) {
+      autograd::NodePtr node = std::move(todo.back());
+      todo.pop_back();
+      for (uint32_t i = 0; i < node->edge_count(); ++i) visit(node->edge(i).node);
+      if (!node->is_leaf()) continue;
+      Ref leaf(wrap_node(std::move(node)));
+      if (!leaf || PyList_Append(leaves.get(), leaf.get()) != 0) return nullptr;
+    }
+    return leaves.release();
+  });
+}
+
 template <bool Before>
 PyObject* register_node_hook(PyObject* self, PyObject* hook) {
   const char* what = Before ? "register_prehook" : "register_hook";
@@ -195,6 +227,7 @@ PyMethodDef methods[] = {
      "replaces grad_inputs."},
     {"register_prehook", register_node_hook<true>, METH_O,
      "Calls hook(grad_outputs) before the node runs; a tuple that it returns replaces them."},
+    {"_leaves_beyond", leaves_beyond, METH_O, nullptr},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {

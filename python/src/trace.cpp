@@ -259,6 +259,32 @@ PyObject* graph_nodes(PyObject* self, PyObject*) {
     return list.release();
   });
 }
+// outside(): the numbers of the values that are neither inputs nor made by the trace.
+PyObject* graph_outside(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Graph& graph = graph_of(self);
+    std::vector<ValueId> ids;
+    for (ValueId id = 0; id < graph.values().size(); ++id) {
+      ValueKind kind = graph.value(id).kind;
+      if (kind != ValueKind::kInput && kind != ValueKind::kResult) ids.push_back(id);
+    }
+    return ids_object(ids);
+  });
+}
+// used(prefix): the numbers of the values that operators use whose names begin with the prefix.
+PyObject* graph_used(PyObject* self, PyObject* prefix) {
+  const char* text = PyUnicode_AsUTF8(prefix);
+  if (text == nullptr) return nullptr;
+  return guarded([&] {
+    const Graph& graph = graph_of(self);
+    std::vector<ValueId> ids;
+    for (const Node& node : graph.nodes()) {
+      if (!std::string_view(node.op->name).starts_with(text)) continue;
+      for (ValueId id : graph.used_by(node)) ids.push_back(id);
+    }
+    return ids_object(ids);
+  });
+}
 PyObject* graph_count(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(graph_of(self).nodes().size());
 }
@@ -447,6 +473,8 @@ PyObject* graph_finish(PyObject* self, PyObject* args) {
 PyMethodDef graph_methods[] = {{"run", graph_run, METH_O, nullptr},
                                {"values", graph_values, METH_NOARGS, nullptr},
                                {"nodes", graph_nodes, METH_NOARGS, nullptr},
+                               {"outside", graph_outside, METH_NOARGS, nullptr},
+                               {"used", graph_used, METH_O, nullptr},
                                {"count", graph_count, METH_NOARGS, nullptr},
                                {"tensor", graph_tensor, METH_O, nullptr},
                                {"inputs", graph_inputs, METH_NOARGS, nullptr},

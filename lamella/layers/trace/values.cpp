@@ -214,8 +214,12 @@ void Recorder::note_made(const TensorBase& tensor) {
 // See Note [Memory of a trace]. A tensor that has references outside of the trace has a higher
 // reference count than the trace accounts for; so has a storage with views that are unknown here.
 void Recorder::release_unreadable() {
-  constexpr size_t kLeastBytes = size_t{4} << 20;
-  if (fresh_bytes_ < std::max(kLeastBytes, readable_bytes_ / 4)) return;
+  // A search takes time by the number of tensors, so there are fewer of them in a long trace.
+  constexpr size_t kLeastBytes = size_t{4} << 20, kLeastBytesOfTensor = 1024;
+  if (fresh_bytes_ <
+      std::max({kLeastBytes, readable_bytes_ / 4, kLeastBytesOfTensor * tensors_.size()})) {
+    return;
+  }
   fresh_bytes_ = readable_bytes_ = 0;
   // References that the trace accounts for: its own, and those of views to their bases.
   std::unordered_map<const lamella_tensor*, uint32_t> ours;

@@ -150,25 +150,9 @@ def _forward_level_is_open() -> bool:
 
 def _reaches_others(y: Tensor, own: list[Any]) -> bool:
     """Whether the graph of y reaches a leaf that is not in `own`."""
-    known = set(own)
-    first = lamella.autograd.graph.get_gradient_edge(y).node
-    todo, seen = [first], {first}
-    while todo:
-        node = todo.pop()
-        if node in known:
-            continue
-        following = node.next_functions
-        if not following:
-            # Either a leaf, which is foreign unless its transform has ended, or an operator none
-            # of whose inputs requires gradients.
-            if hasattr(node, "variable") and _ENDED not in node.metadata:
-                return True
-            continue
-        for after, _ in following:
-            if after is not None and after not in seen:
-                seen.add(after)
-                todo.append(after)
-    return False
+    node: Any = lamella.autograd.graph.get_gradient_edge(y).node
+    # A leaf is foreign unless its transform has ended.
+    return any(_ENDED not in leaf.metadata for leaf in node._leaves_beyond(own))
 
 
 def _gradients(
