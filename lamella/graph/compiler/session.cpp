@@ -19,9 +19,17 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <span>
+
+#if defined(__linux__)
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include "lamella/core/error.h"
 #include "lamella/core/fork.h"
@@ -67,6 +75,31 @@ llvm::orc::JITTargetMachineBuilder target() {
   return machine;
 }
 
+#if defined(__linux__)
+// Unmaps the pages of LLVM's library that loading has touched, its relocations and constructors:
+// they are read again where they are needed. They count as memory of the process.
+void forget_loading() {
+  auto unmap = [](dl_phdr_info* library, size_t, void* address) {
+    auto inside = reinterpret_cast<uintptr_t>(address);
+    auto begin = [&](const ElfW(Phdr) & one) { return library->dlpi_addr + one.p_vaddr; };
+    std::span<const ElfW(Phdr)> segments(library->dlpi_phdr, library->dlpi_phnum);
+    bool found = std::ranges::any_of(segments, [&](const ElfW(Phdr) & one) {
+      return one.p_type == PT_LOAD && inside - begin(one) < one.p_memsz;
+    });
+    for (const ElfW(Phdr) & one : segments) {
+      if (!found || one.p_type != PT_LOAD || (one.p_flags & PF_W) != 0) continue;
+      const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+      uintptr_t from = begin(one) / page * page, to = begin(one) + one.p_filesz;
+      madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+    }
+    return found ? 1 : 0;
+  };
+  dl_iterate_phdr(unmap, reinterpret_cast<void*>(&llvm::sys::getHostCPUName));
+}
+#else
+void forget_loading() {}
+#endif
+
 // A fork waits until compilations are done: see Note [Forking].
 fork::Held<std::mutex> compiling{fork::Level::kGraph};
 fork::Once started;
@@ -77,6 +110,7 @@ llvm::TargetMachine& machine() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     one = checked(target().createTargetMachine()).release();
+    forget_loading();
   });
   return *one;
 }

@@ -2,6 +2,9 @@
 #include "lamella/graph/execute/code_cache.h"
 
 #include <fcntl.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +15,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "lamella/core/allocator.h"
 #include "lamella/core/fork.h"
 #include "lamella/graph/execute/digest.h"
 #include "lamella/graph/execute/machine_code.h"
@@ -263,6 +267,11 @@ std::optional<CodeImage> image_of(const Module& module, std::span<const Region* 
   if (!may_have_machine_compiler()) return std::nullopt;
   image = find_code(digest_of_regions);
   if (!image || image->regions.size() != regions.size()) {
+    // So that the compiler takes the memory that the program's making has freed.
+    empty_cpu_cache();
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
     MachineCompiler* compiler = machine_compiler();
     if (compiler == nullptr) return std::nullopt;
     image = on_device ? compiler->compile_for_device(regions) : compiler->compile(regions);
