@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lamella/core/error.h"
+#include "lamella/graph/compiler/global_data.h"
 
 namespace lamella::hlo::compiler {
 
@@ -469,11 +470,8 @@ void Emitter::place_constant(const Instruction* i) {
 
 llvm::Value* Emitter::shared_constant(llvm::Constant* constant) {
   llvm::Value*& known = shared_constants_[constant];
-  if (known != nullptr) return known;
-  auto* global = new llvm::GlobalVariable(module, constant->getType(), true,
-                                          llvm::GlobalValue::PrivateLinkage, constant);
-  global->setAlignment(llvm::Align(64));
-  return known = global;
+  if (known == nullptr) known = global_data(module, constant);
+  return known;
 }
 
 // ---- Values ----

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/graph/compiler/global_data.h"
 #include "lamella/graph/execute/attention_call.h"
 #include "lamella/graph/execute/select_scatter.h"
 #include "lamella/graph/passes/convolution_problem.h"
@@ -329,9 +330,8 @@ void KernelCalls::attention(const Instruction* i) {
 }
 
 llvm::Constant* KernelCalls::numbers_of(const std::vector<int64_t>& numbers) {
-  auto* data = llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers));
-  return new llvm::GlobalVariable(e_.module, data->getType(), true,
-                                  llvm::GlobalValue::PrivateLinkage, data);
+  return global_data(e_.module,
+                     llvm::ConstantDataArray::get(e_.context, llvm::ArrayRef<int64_t>(numbers)));
 }
 
 }  // namespace lamella::hlo::compiler

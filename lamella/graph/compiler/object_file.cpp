@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/graph/compiler/global_data.h"
+
 namespace lamella::hlo::compiler {
 
 void emit_program(llvm::Module& module, const ObjectContents& contents) {
@@ -13,11 +15,7 @@ void emit_program(llvm::Module& module, const ObjectContents& contents) {
   llvm::IRBuilder<> b(context);
   llvm::Type* pointer = b.getPtrTy();
   auto bytes = [&](std::string_view text) -> llvm::Constant* {
-    auto* data = llvm::ConstantDataArray::getRaw(text, text.size(), b.getInt8Ty());
-    auto* global = new llvm::GlobalVariable(module, data->getType(), true,
-                                            llvm::GlobalValue::PrivateLinkage, data);
-    global->setAlignment(llvm::Align(64));
-    return global;
+    return global_data(module, llvm::ConstantDataArray::getRaw(text, text.size(), b.getInt8Ty()));
   };
   // The layout of struct lamella_program.
   auto* null = llvm::ConstantPointerNull::get(b.getPtrTy());
@@ -26,9 +24,8 @@ void emit_program(llvm::Module& module, const ObjectContents& contents) {
        bytes(contents.regions), b.getInt64(contents.regions.size()), bytes(contents.code),
        b.getInt64(contents.code.size()), bytes(contents.weights),
        b.getInt64(contents.weights.size())});
-  auto* global = new llvm::GlobalVariable(module, program->getType(), false,
-                                          llvm::GlobalValue::InternalLinkage, program,
-                                          contents.function + "_program");
+  llvm::GlobalVariable* global = global_data(module, program);
+  global->setConstant(false);
   global->setAlignment(llvm::Align(16));
 
   auto count = static_cast<size_t>(contents.inputs + contents.outputs);
