@@ -14,9 +14,7 @@ class FormWriter {
  public:
   FormWriter(Emitter& emitter, bool tells_buffers) : e_(emitter), tells_buffers_(tells_buffers) {}
 
-  void add(int64_t number) {
-    key.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  }
+  void add(int64_t number) { key.append(reinterpret_cast<const char*>(&number), sizeof(number)); }
   void add(std::string_view text) {
     add(static_cast<int64_t>(text.size()));
     key += text;
@@ -91,8 +89,8 @@ class FormWriter {
       add(start != nullptr ? 1 : 0);
       if (start != nullptr) return add_read(start);
     }
-    const bool is_alias = i->opcode == Opcode::Reshape || i->opcode == Opcode::Bitcast ||
-                          i->opcode == Opcode::Copy;
+    const bool is_alias =
+        i->opcode == Opcode::Reshape || i->opcode == Opcode::Bitcast || i->opcode == Opcode::Copy;
     if (!stored.empty() && !(is_alias && !is_own)) {
       // The element of a tuple may be in a register, if the unit calculates the tuple.
       add(reinterpret_cast<intptr_t>(i->shape));
@@ -103,10 +101,10 @@ class FormWriter {
       return;
     }
     Family family = opcode_family(i->opcode);
-    is_complete = is_complete &&
-                  (family == Family::Elementwise || family == Family::Movement ||
-                   family == Family::Reduction || i->opcode == Opcode::GetTupleElement ||
-                   family == Family::Constant || function_call(*i) != nullptr);
+    is_complete =
+        is_complete && (family == Family::Elementwise || family == Family::Movement ||
+                        family == Family::Reduction || i->opcode == Opcode::GetTupleElement ||
+                        family == Family::Constant || function_call(*i) != nullptr);
     if (!is_complete) return;
     add_node(*i);
     for (const Instruction* operand : i->operands) add_read(operand);
@@ -137,9 +135,9 @@ std::optional<UnitForm> UnitPlan::form_of(const Unit& unit) {
     const Instruction* i = member.instruction;
     const int64_t flags = (member.is_stored ? 1 : 0) + (member.is_kept ? 2 : 0);
     int64_t weight = unit.kind == Unit::Loops ? weight_of(i) : 0;
-    int64_t operand = i->opcode == Opcode::Reduce ? weight_of(i->operands[0]) : 0;
-    for (int64_t number : {static_cast<int64_t>(member.level), int64_t{member.phase}, flags, weight,
-                           operand}) {
+    int64_t operand = i->opcode == Opcode::Reduce ? weight_of_reading(i->operands[0]) : 0;
+    for (int64_t number :
+         {static_cast<int64_t>(member.level), int64_t{member.phase}, flags, weight, operand}) {
       form.add(number);
     }
     form.add_calculated(i);

@@ -57,7 +57,7 @@ struct Frame {
 
   Emitter e;
   Memory memory;
-  bool may_fail = false;  // true if a return_if() was emitted
+  bool may_fail = false;     // true if a return_if() was emitted
   int64_t first_output = 0;  // number of the first buffer that is not an input
 };
 

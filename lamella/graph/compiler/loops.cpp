@@ -342,7 +342,7 @@ void UnitPlan::emit_loops(Unit& unit) {
   // operand costs few instructions and the threads still have columns to share.
   const Instruction* first = unit.members[0].instruction;
   if (!single && unit.rows < 0 && first->opcode == Opcode::Reduce) {
-    const bool is_light = first->operands.size() == 2 && weight_of(first->operands[0]) <= 4;
+    const bool is_light = first->operands.size() == 2 && weight_of_reading(first->operands[0]) <= 4;
     for (int n = 0; n < (is_light ? 4 : 2) && (n < 2 ? 2 : 8) * lanes <= last; ++n) lanes *= 2;
   }
   // All dimensions as one; each lane divides its index into coordinates of the groups.

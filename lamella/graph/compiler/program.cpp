@@ -195,17 +195,22 @@ class Program {
   // Emits a call of the function of the unit's form; false if the unit is to be emitted in place.
   // See Note [Shared units].
   bool emit_shared(UnitPlan& plan, Unit& unit) {
-    // Inside of loops, and where arrays on the stack may become registers, calls cost more.
+    // A call costs more than a few elements inside of a loop, and where arrays on the stack may
+    // become registers.
     constexpr int kMinUnits = 3, kMinShortUnits = 16;
+    constexpr int64_t kFewElements = 256;
     std::optional<UnitForm> form = plan.form_of(unit);
-    const bool is_repeated = depth_ > 1;
-    if (!form || (form->on_stack && is_repeated)) return false;
+    if (!form) return false;
+    int64_t elements = unit.kind == Unit::Loops ? 1 : kFewElements;
+    for (int64_t size : unit.sizes) elements *= size;
+    const bool is_repeated = depth_ > 1, is_short = elements < kFewElements;
+    if (is_short && is_repeated && form->on_stack) return false;
     SharedUnit& shared = shared_units_[form->key];
-    const int least = form->on_stack || is_repeated ? kMinShortUnits : kMinUnits;
+    const int least = is_short && (is_repeated || form->on_stack) ? kMinShortUnits : kMinUnits;
     if (++shared.count < least) return false;
     if (shared.function == nullptr) {
       make_shared(plan, unit, form->places, &shared);
-    } else if (!shared.own_places.empty() && shared.made_by != this) {
+    } else if (!shared.own_places.empty() && shared.made_by != e_.main_body->function) {
       return false;
     }
     std::vector<Place>& places = form->places;
@@ -249,7 +254,7 @@ class Program {
     shared->may_fail = std::exchange(frame_.may_fail, may_fail_before);
     shared->own_places.assign(slots.begin() + static_cast<std::ptrdiff_t>(places.size()),
                               slots.end());
-    shared->made_by = this;
+    shared->made_by = e_.main_body->function;
   }
   // Describes the unit for explanations of the compiled program.
   void note(const Unit& unit) {

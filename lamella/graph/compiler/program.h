@@ -23,8 +23,8 @@ namespace lamella::hlo::compiler {
 
 // Note [Shared units]
 //   Units of one form (see UnitForm), such as those of a network's equal layers, share a function
-//   from the third one on. It takes a table of the addresses of its arrays. So the time of compiling
-//   a program of equal parts is that of one part, and a call for each of the others.
+//   from the third one on. It takes a table of the addresses of its arrays. So the time of
+//   compiling a program of equal parts is that of one part, and a call for each of the others.
 struct SharedUnit {
   int count = 0;  // how many units have the form
   llvm::Function* function = nullptr;

@@ -77,6 +77,10 @@ bool is_apart(const Instruction* i) {
   return calls_kernel(opcode) || family == Family::Control || family == Family::Fusion ||
          opcode == Opcode::Scatter || opcode == Opcode::SelectAndScatter || opcode == Opcode::Sort;
 }
+bool is_always_written(const Instruction* i) {
+  return is_apart(i) || i->opcode == Opcode::Reduce || i->opcode == Opcode::ReduceWindow ||
+         i->opcode == Opcode::Concatenate || i->opcode == Opcode::DynamicUpdateSlice;
+}
 Unit::Kind kind_of(const Instruction* i) {
   if (is_tiled(i) || is_apart(i)) return Unit::Other;
   switch (i->opcode) {
@@ -119,6 +123,7 @@ UnitPlan::UnitPlan(Emitter& emitter, std::span<const Instruction* const> instruc
   }
   find_sums(instructions, wanted);
   choose_written(instructions, wanted);
+  weights_.clear();  // of calculating an element with all that it depends on
   for (const Instruction* i : instructions) {
     if (written_.count(i) != 0) add_unit(i);
   }
@@ -151,11 +156,17 @@ void UnitPlan::keep_for_later(Unit& unit) {
   for (size_t p = static_cast<size_t>(unit.rows); p < unit.sizes.size(); ++p) {
     elements *= unit.sizes[p];
   }
+  // The weight of calculating a value again, with the values of the unit that are not in memory.
+  std::unordered_map<const Instruction*, int> again;
   for (Member& member : unit.members) {
-    if (member.level != Member::Full || member.is_stored ||
-        !member.instruction->shape->is_array() || weight_of(member.instruction) <= kCheap) {
-      continue;
+    if (member.level != Member::Full || member.is_stored) continue;
+    int weight = weight_of(member.instruction);
+    for (const Read& read : member.reads) {
+      auto other = again.find(read.origin);
+      if (other != again.end()) weight = std::min(weight + other->second, kMaxWeight);
     }
+    again[member.instruction] = weight;
+    if (!member.instruction->shape->is_array() || weight <= kCheap) continue;
     bool later = false;
     for (const Member& other : unit.members) {
       for (const Read& read : other.reads) {
@@ -165,6 +176,7 @@ void UnitPlan::keep_for_later(Unit& unit) {
     int64_t own = elements * element_bytes(member.instruction->shape->element_type());
     if (!later || bytes + own > kMaxBytes) continue;
     member.is_kept = true;
+    again.erase(member.instruction);
     bytes += (own + 63) / 64 * 64;
   }
 }
@@ -220,12 +232,16 @@ int UnitPlan::weight_of(const Instruction* i) {
   } else if (!is_given(i) && kind(i) == Unit::Loops && i->opcode != Opcode::Reduce) {
     for (const Instruction* operand : i->operands) {
       bool scalar = operand->shape->elements() == 1 && i->shape->elements() > 1;
-      if (!scalar) weight += weight_of(operand);
+      if (!scalar) weight += weight_of_reading(operand);
     }
   } else {
     weight = 1;
   }
   return weights_[i] = static_cast<int>(std::min<int64_t>(weight, kMaxWeight));
+}
+
+int UnitPlan::weight_of_reading(const Instruction* i) {
+  return written_.count(i) != 0 ? 1 : weight_of(i);
 }
 
 void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
@@ -246,10 +262,8 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
       auto found = depths.find(operand);
       if (found != depths.end()) depth = std::max(depth, found->second + 1);
     }
-    if (depth == kMaxDepth) {
-      must.insert(i);
-      depth = 0;
-    }
+    if (depth == kMaxDepth) must.insert(i);
+    if (depth == kMaxDepth || is_always_written(i)) depth = 0;
     depths[i] = depth;
   }
   for (size_t n = instructions.size(); n-- > 0;) {
@@ -306,8 +320,7 @@ void UnitPlan::choose_written(std::span<const Instruction* const> instructions,
     // A broadcast along leading dimensions reads its operand once for each of them. Windows
     // overlap, so their elements are read more than once.
     bool windows = i->opcode == Opcode::ReduceWindow;
-    bool written = must.count(i) != 0 || i->opcode == Opcode::Reduce || windows ||
-                   i->opcode == Opcode::Concatenate ||
+    bool written = must.count(i) != 0 || is_always_written(i) ||
                    (own.size() > 1 && weight_of(i) > kCheap && i->shape->elements() > 1);
     if (written) {
       written_.insert(i);
@@ -470,7 +483,7 @@ void UnitPlan::add_unit(const Instruction* i) {
       rows = *kept;
       sizes = Extent(i->operand_shape(0)).sizes;
       // The reducing operation costs one more than its operand.
-      weights_[i] = weight_of(i->operands[0]) + 1;
+      weights_[i] = weight_of_reading(i->operands[0]) + 1;
     } else {
       const Shape& shape = i->shape->is_tuple() ? i->shape->tuple_shapes()[0] : *i->shape;
       sizes = Extent(shape).sizes;

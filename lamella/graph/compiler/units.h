@@ -140,6 +140,8 @@ class UnitPlan {
   // Adds the weights of the instructions that it looks through to `size`.
   std::vector<Read> reads_of(const Instruction* i, int* size);
   int weight_of(const Instruction* i);
+  // The same, or that of a load if the instruction is written.
+  int weight_of_reading(const Instruction* i);
   void keep_for_later(Unit& unit);
   Index groups_of(const Unit& unit);
   int lanes_of(const Unit& unit, int64_t size);
