@@ -163,7 +163,7 @@ void UnitPlan::keep_for_later(Unit& unit) {
     int weight = weight_of(member.instruction);
     for (const Read& read : member.reads) {
       auto other = again.find(read.origin);
-      if (other != again.end()) weight += other->second;
+      if (other != again.end()) weight = std::min(weight + other->second, kMaxWeight);
     }
     again[member.instruction] = weight;
     if (!member.instruction->shape->is_array() || weight <= kCheap) continue;
