@@ -476,7 +476,8 @@ Tensor pdist(const Tensor& self, double p) {
   int64_t n = self.size(0);
   const ScalarType dtype = self.scalar_type(), whole = n < (1 << 15) ? kInt : kLong;
   Tensor pairs = lamella::triu_indices(n, n, 1, self.options().dtype(whole));
-  if (dtype == kFloat || dtype == kDouble) {
+  // Between all of them are the distances of each row to itself, whose second derivatives are NaN.
+  if ((dtype == kFloat || dtype == kDouble) && !self.requires_grad()) {
     const Tensor places = pairs.select(0, 1).add(pairs.select(0, 0), n);
     return lamella::_cdist_forward(self, self, p, 2).flatten().index_select(0, places);
   }
