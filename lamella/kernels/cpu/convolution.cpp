@@ -14,7 +14,6 @@
 #include "lamella/api/from_blob.h"
 #include "lamella/core/interrupt.h"
 #include "lamella/core/kept_forms.h"
-#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/blas_library.h"
 #include "lamella/kernels/cpu/convolution_parts.h"
 #include "lamella/kernels/cpu/gemm.h"
@@ -260,57 +259,6 @@ namespace {
 
 // ---- Matrix products ----
 
-// For row `row` of the columns (channel and tap), f(position in the channel or -1, output) for each
-// output position in order.
-template <class F>
-void walk_row(const Volume& v, int64_t tap, F&& f) {
-  int64_t tw = tap % v.kernel[2], th = tap / v.kernel[2] % v.kernel[1],
-          td = tap / v.kernel[2] / v.kernel[1];
-  int64_t o = 0;
-  for (int64_t z = 0; z < v.out[0]; ++z) {
-    int64_t d = z * v.stride[0] - v.padding[0] + td * v.dilation[0];
-    for (int64_t y = 0; y < v.out[1]; ++y) {
-      int64_t h = y * v.stride[1] - v.padding[1] + th * v.dilation[1];
-      bool inside = d >= 0 && d < v.in[0] && h >= 0 && h < v.in[1];
-      int64_t line = (d * v.in[1] + h) * v.in[2];
-      int64_t w = tw * v.dilation[2] - v.padding[2];
-      for (int64_t x = 0; x < v.out[2]; ++x, ++o, w += v.stride[2]) {
-        f(inside && w >= 0 && w < v.in[2] ? line + w : -1, o);
-      }
-    }
-  }
-}
-
-template <class T>
-void to_columns(const Volume& v, const T* src, T* columns, int64_t channels) {
-  parallel_for(0, channels * v.taps, kGrainSize / (v.outputs + 1) + 1,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const T* from = src + row / v.taps * v.inputs;
-                   T* to = columns + row * v.outputs;
-                   walk_row(v, row % v.taps,
-                            [&](int64_t at, int64_t o) { to[o] = at < 0 ? T(0) : from[at]; });
-                 }
-               });
-}
-// Adds the columns to the elements that they were gathered from.
-template <class T>
-void from_columns(const Volume& v, const T* columns, T* src, int64_t channels) {
-  parallel_for(0, channels, kGrainSize / (v.outputs * v.taps + 1) + 1,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t c = begin; c < end; ++c) {
-                   T* to = src + c * v.inputs;
-                   for (int64_t i = 0; i < v.inputs; ++i) to[i] = T(0);
-                   for (int64_t tap = 0; tap < v.taps; ++tap) {
-                     const T* from = columns + (c * v.taps + tap) * v.outputs;
-                     walk_row(v, tap, [&](int64_t at, int64_t o) {
-                       if (at >= 0) to[at] = to[at] + from[o];
-                     });
-                   }
-                 }
-               });
-}
-
 // Sizes that are equal for all samples and groups, and the memory for columns.
 struct Parts {
   Volume v;
@@ -340,10 +288,7 @@ struct Parts {
                          int64_t g) const {
     const void* from = at_src(src, c, n, g);
     if (direct) return from;
-    visit_numbers(c.dtype, op, [&](auto tag) {
-      using T = type_of<decltype(tag)>;
-      to_columns(v, static_cast<const T*>(from), static_cast<T*>(columns.data_ptr()), in_each);
-    });
+    to_columns(op, c.dtype, v, from, columns.data_ptr(), in_each);
     return columns.data_ptr();
   }
   char* at_weight(const Tensor& weight, int64_t g) const {
@@ -389,11 +334,7 @@ void plain_backward_data(const char* op, const Convolution& c, const Tensor& dst
            {c.dtype, 1, parts.rows, parts.v.outputs, parts.out_each,
             matrix(parts.at_weight(weight, g), parts.rows).transposed(),
             matrix(parts.at_dst(dst, c, n, g), parts.v.outputs), matrix(columns, parts.v.outputs)});
-      if (parts.direct) continue;
-      visit_numbers(c.dtype, op, [&](auto tag) {
-        using T = type_of<decltype(tag)>;
-        from_columns(parts.v, static_cast<const T*>(columns), static_cast<T*>(to), parts.in_each);
-      });
+      if (!parts.direct) from_columns(op, c.dtype, parts.v, columns, to, parts.in_each);
     }
   }
 }
@@ -445,20 +386,6 @@ bool is_fast_small(const Convolution& c, int kind) {
   return blas_library().convolution(&p, message, sizeof(message)) == LAMELLA_BLAS_OK;
 }
 }  // namespace
-
-void convolution_to_columns(const char* op, const Convolution& c, const void* src, void* columns) {
-  visit_numbers(c.dtype, op, [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    to_columns(Volume(c), static_cast<const T*>(src), static_cast<T*>(columns), c.in_channels);
-  });
-}
-void convolution_from_columns(const char* op, const Convolution& c, const void* columns,
-                              void* src) {
-  visit_numbers(c.dtype, op, [&](auto tag) {
-    using T = type_of<decltype(tag)>;
-    from_columns(Volume(c), static_cast<const T*>(columns), static_cast<T*>(src), c.in_channels);
-  });
-}
 
 void convolution_forward(const char* op, const Convolution& c, const Tensor& src,
                          const Tensor& weight, const Tensor& bias, const Tensor& dst) {

@@ -34,6 +34,15 @@ struct Volume {
   }
 };
 
+// The columns of one sample's channels, Note [Convolutions as matrix products]: a row for each
+// channel and element of the kernel, with the input that each output position multiplies by it, or
+// zero in the padding. from_columns() sums the columns at the positions that they were gathered
+// from. Both write all of their result; dtypes of visit_numbers().
+void to_columns(const char* op, ScalarType dtype, const Volume& v, const void* src, void* columns,
+                int64_t channels);
+void from_columns(const char* op, ScalarType dtype, const Volume& v, const void* columns, void* src,
+                  int64_t channels);
+
 // The least multiplications in a share of a weight gradient, and the greatest number of shares:
 // Note [Shares of a convolution].
 constexpr double kLeastSum = 1 << 24;
