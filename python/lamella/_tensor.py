@@ -87,6 +87,11 @@ def _numpy(self: Tensor, *, force: bool = False) -> Any:
             "numpy: expected a tensor that does not require grad, got one that does; "
             "use detach().numpy()"
         )
+    elif tensor.is_conj() or tensor.is_neg():
+        raise RuntimeError(
+            "numpy: expected resolved elements, got a lazily conjugated or negated tensor; "
+            "use numpy(force=True)"
+        )
     return numpy.asarray(memoryview(tensor))
 
 
