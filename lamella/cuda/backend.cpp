@@ -221,8 +221,8 @@ struct Registered {
         aten(Library::IMPL, "aten", DispatchKey::CUDA, __FILE__, __LINE__) {
     everything.fallback(CppFunction::makeFromBoxedKernel(&counting_fallback));
     aten.impl("_local_scalar_dense", LAMELLA_FN(&local_scalar_dense));
-    register_pointwise(aten);
-    register_lines(aten);
+    kernels.loops = register_pointwise(aten);
+    kernels.lines = register_lines(aten);
     register_index(aten);
     register_select(aten);
     register_sort(aten);
@@ -231,13 +231,15 @@ struct Registered {
     register_optimizer(aten);
     register_composites(aten);
     register_random(aten);
-    register_math(aten);
+    kernels.math = register_math(aten);
+    native::set_device_kernels(DeviceType::CUDA, &kernels);
     static constexpr PinnedMemory pinned{&allocate_pinned, &free_pinned};
     set_pinned_memory(&pinned);
   }
   Backend backend;
   BackendRegistration devices;
   Library everything, aten;
+  native::DeviceKernels kernels;
 };
 
 }  // namespace

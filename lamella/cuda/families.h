@@ -2,11 +2,16 @@
 // Calls that these do not serve fall back to the CPU.
 #pragma once
 #include "lamella/cuda/backend.h"
+#include "lamella/kernels/device_kernels.h"
 
 namespace lamella::cuda {
 
-void register_pointwise(Library& aten);  // with copies and fills
-void register_lines(Library& aten);      // reductions, scans, softmax, norms, losses
+// The first three return the part of DeviceKernels that the CPU's own operators call.
+const native::DeviceLoops* register_pointwise(Library& aten);  // with copies and fills
+// Reductions, scans, softmax, norms, losses.
+const native::DeviceLines* register_lines(Library& aten);
+// Products, convolutions, transforms, factorisations.
+const native::DeviceMath* register_math(Library& aten);
 void register_index(Library& aten);
 void register_select(Library& aten);
 void register_sort(Library& aten);
@@ -15,7 +20,6 @@ void register_windows(Library& aten);
 void register_optimizer(Library& aten);
 void register_composites(Library& aten);
 void register_random(Library& aten);  // with dropout
-void register_math(Library& aten);    // products, convolutions, transforms, factorisations
 
 // Runs an operator's kernel of the CPU on tensors of the device; if that says that it is not
 // implemented for them, on the CPU.

@@ -84,12 +84,12 @@ constexpr const char* kOperators =
     "binary_cross_entropy binary_cross_entropy_backward ";
 }  // namespace
 
-void register_lines(Library& aten) {
+const native::DeviceLines* register_lines(Library& aten) {
   static const native::DeviceLines lines = make_lines();
-  native::set_device_lines(DeviceType::CUDA, &lines);
   each_word(kOperators, [&](const std::string& name) {
     aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&run_structured));
   });
+  return &lines;
 }
 
 }  // namespace lamella::cuda

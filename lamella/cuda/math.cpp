@@ -38,11 +38,11 @@ lamella_status run_on_one_device(const lamella_kernel* kernel, const lamella_ope
 
 }  // namespace
 
-void register_math(Library& aten) {
-  native::set_device_math(DeviceType::CUDA, &kMath);
+const native::DeviceMath* register_math(Library& aten) {
   each_word(kOperators, [&](const std::string& name) {
     aten.impl(name.c_str(), CppFunction::makeFromBoxedKernel(&run_on_one_device));
   });
+  return &kMath;
 }
 
 }  // namespace lamella::cuda

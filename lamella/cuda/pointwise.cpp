@@ -497,8 +497,7 @@ constexpr const char* kOverloads =
 
 }  // namespace
 
-void register_pointwise(Library& aten) {
-  native::set_device_loops(DeviceType::CUDA, &kDeviceLoops);
+const native::DeviceLoops* register_pointwise(Library& aten) {
   each_word(kOperators, [&](const std::string& base) {
     for (const std::string& name : {base, base + "_"}) {
       each_word(kOverloads, [&](const std::string& overload) {
@@ -511,6 +510,7 @@ void register_pointwise(Library& aten) {
   aten.impl("_copy_from", CppFunction::makeFromBoxedKernel(&copy_from));
   aten.impl("fill_.Scalar", LAMELLA_FN(&fill));
   aten.impl("zero_", LAMELLA_FN(&zero));
+  return &kDeviceLoops;
 }
 
 }  // namespace lamella::cuda

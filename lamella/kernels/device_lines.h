@@ -1,7 +1,6 @@
-// Operations along lines of a backend's tensors: reductions, scans, softmax, norms, losses. The
-// operators check their arguments and make their results as on the CPU, and call the device's
-// function instead of the CPU's loops. A function returns false where it does not serve the
-// operands, before anything is written. Internal.
+// Operations along lines of a backend's tensors: reductions, scans, softmax, norms, losses. A
+// function returns false where it does not serve the operands, before anything is written.
+// Internal.
 #pragma once
 #include <tuple>
 
@@ -63,10 +62,8 @@ struct DeviceLines {
   bool (*loss_backward)(int loss, const Tensor& x, const Tensor& t, const Tensor& grad,
                         const Tensor& out, double beta, double scale);
 };
-// `lines` must live as long as the process; one device type can have them.
-LAMELLA_PRIVATE_API void set_device_lines(DeviceType type, const DeviceLines* lines);
 
-// The functions of a device type other than the CPU. Throws if it has none.
+// The functions of a device type other than the CPU. Throws NotImplementedError if it has none.
 const DeviceLines& device_lines(const char* op, DeviceType type);
 // Throws NotImplementedError, at which the operator runs on the CPU.
 void require_on_device(bool done, const char* op, const TensorBase& on);

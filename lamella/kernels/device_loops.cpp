@@ -1,12 +1,12 @@
 // Turns iterators into calls of a backend's loops.
 #include "lamella/kernels/device_loops.h"
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
 #include "lamella/core/fork.h"
+#include "lamella/kernels/device_kernels.h"
 #include "lamella/kernels/tensor_iterator.h"
 
 namespace lamella::native {
@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kNames = 192;
 
-std::atomic<const DeviceLoops*> backend_loops{nullptr};
-DeviceType loops_type = DeviceType::CPU;  // set before `backend_loops`
 fork::Held<std::mutex> naming{fork::Level::kCore};
 const char* loop_names[kNames];  // guarded by `naming` until a loop's function is handed out
 size_t names_used = 0;
@@ -41,8 +39,8 @@ void run_on_device(const char* name, TensorIteratorBase& iter, const Scalar* sca
       for (int d = 0; d < call.ndim; ++d) operand.strides[d] = iter.stride(i, d);
     }
   }
-  LAMELLA_CHECK_NOT_IMPLEMENTED(fits && backend_loops.load()->run(call), name,
-                                ": expected operands with a loop for ", iter.device(0),
+  LAMELLA_CHECK_NOT_IMPLEMENTED(fits && device_kernels(iter.device(0).type()).loops->run(call),
+                                name, ": expected operands with a loop for ", iter.device(0),
                                 ", got none for ", iter.common_dtype());
 }
 
@@ -58,14 +56,9 @@ pointwise_fn loop_at(size_t at, std::index_sequence<I...>) {
 
 }  // namespace
 
-void set_device_loops(DeviceType type, const DeviceLoops* loops) {
-  loops_type = type;
-  backend_loops.store(loops);
-}
-
 void* device_loop(const char* name, DeviceType type) {
-  const DeviceLoops* loops = backend_loops.load();
-  if (loops == nullptr || type != loops_type || !loops->has(name)) return nullptr;
+  const DeviceLoops* loops = device_kernels(type).loops;
+  if (loops == nullptr || !loops->has(name)) return nullptr;
   std::lock_guard lock(naming);
   size_t at = 0;
   while (at < names_used && std::strcmp(loop_names[at], name) != 0) ++at;

@@ -1,5 +1,5 @@
-// Pointwise loops of backends. A backend's library sets one function for all loops of a device
-// type; it gets the operands as plain numbers, so it needs no symbol of an iterator. Internal.
+// Pointwise loops of backends: one function for all loops of a device type. It gets the operands as
+// plain numbers, so it needs no symbol of an iterator. Internal.
 #pragma once
 #include <cstdint>
 
@@ -33,8 +33,6 @@ struct DeviceLoops {
   // Launches a loop; false: there is none for these operands, and nothing was done.
   bool (*run)(const DeviceLoopCall& call);
 };
-// `loops` must live as long as the process; one device type can have loops.
-LAMELLA_PRIVATE_API void set_device_loops(DeviceType type, const DeviceLoops* loops);
 
 // The kernel of the pointwise loop `name` on a device; null: there is none.
 void* device_loop(const char* name, DeviceType type);

@@ -1,6 +1,4 @@
-// Matrix products, convolutions, transforms and factorisations of backends. A backend's library
-// sets one table for a device type. The CPU's kernels check, infer shapes and allocate for it as
-// for themselves, and call the table where they would compute. Internal.
+// Matrix products, convolutions, transforms and factorisations of backends. Internal.
 #pragma once
 #include "lamella/kernels/cpu/convolution.h"
 #include "lamella/kernels/cpu/gemm.h"
@@ -65,9 +63,6 @@ inline DeviceFactor factor_call(DeviceFactor::Kind kind, const Tensor& a) {
   call.a = a.data_ptr();
   return call;
 }
-// `math` must live as long as the process; one device type can have it.
-LAMELLA_PRIVATE_API void set_device_math(DeviceType type, const DeviceMath* math);
-
 // The table of a device's type. Throws NotImplementedError if there is none.
 LAMELLA_PRIVATE_API const DeviceMath& device_math(const char* op, Device device);
 // Throws NotImplementedError, so that the operator runs elsewhere, unless a function of the table
