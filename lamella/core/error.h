@@ -172,7 +172,14 @@ class LAMELLA_PUBLIC Error : public std::runtime_error {
   explicit Error(const char* message) : Error(LAMELLA_ERROR, message) {}
   template <class Traits, class A>
   explicit Error(const std::basic_string<char, Traits, A>& message) : Error(message.c_str()) {}
+  // Errors keep no backtrace, so the text behind a shared pointer to one is never computed.
+  template <template <class> class Pointer, class Backtrace>
+  Error(const std::string& message, const Pointer<Backtrace>&) : Error(message.c_str()) {}
   LAMELLA_LAZY std::string msg() const { return what(); }
+  // Writes a line below the message.
+  LAMELLA_LAZY void add_context(const std::string& line) {
+    static_cast<std::runtime_error&>(*this) = std::runtime_error(msg() + "\n  " + line);
+  }
   // Defined by the headers with PyTorch's names, which add PyTorch's words to the text.
   LAMELLA_LAZY const char* what_without_backtrace() const noexcept;
   // LAMELLA_ERROR, LAMELLA_INDEX_ERROR, ...

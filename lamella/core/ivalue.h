@@ -195,6 +195,18 @@ class IValue {
   }
   const lamella_value& value() const { return value_; }
   uint8_t tag() const { return value_.tag; }
+  // Whether it holds a counted pointer, and how many values hold that one; 1 for plain values.
+  bool isPtrType() const { return detail::tag_owns(value_) && value_.as.pointer != nullptr; }
+  const void* internalToPointer() const { return value_.as.pointer; }
+  LAMELLA_LAZY size_t use_count() const {
+    if (!isPtrType()) return 1;
+    const bool block = (value_.flags & LAMELLA_VALUE_BLOCK) != 0;
+    const uint32_t& references =
+        isTensor() ? value_.as.tensor->references
+        : block    ? (static_cast<lamella_block*>(value_.as.pointer) - 1)->references
+                   : static_cast<lamella_object*>(value_.as.pointer)->references;
+    return __atomic_load_n(&references, __ATOMIC_RELAXED);
+  }
   const char* tagKind() const { return detail::tag_name(value_.tag); }
 
   bool isNone() const { return value_.tag == LAMELLA_NONE; }

@@ -13,7 +13,8 @@ enum class BackendComponent : uint8_t {
 #define LAMELLA_ENUMERATOR(name, ...) name##Bit,
   LAMELLA_BACKENDS(LAMELLA_ENUMERATOR)
 #undef LAMELLA_ENUMERATOR
-      Count
+      Count,
+  EndOfBackendKeys = Count - 1
 };
 static_assert(static_cast<int>(BackendComponent::Count) <= LAMELLA_BACKEND_BITS);
 

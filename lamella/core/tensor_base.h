@@ -135,6 +135,7 @@ class TensorBase {
 
   int64_t dim() const { return header()->ndim; }
   int64_t ndimension() const { return dim(); }
+  bool is_same_size(const TensorBase& other) const { return sizes() == other.sizes(); }
   IntArrayRef sizes() const {
     const lamella_tensor* t = header();
     return {t->sizes, static_cast<size_t>(t->ndim)};

@@ -32,13 +32,19 @@ enum class DispatchKey : uint16_t {
                     static_cast<int>(detail::SplitRank::split) * LAMELLA_BACKEND_BITS + \
                     static_cast<int>(BackendComponent::backend##Bit),
 #define LAMELLA_FUNCTIONALITY(name, group)
-#define LAMELLA_SPLIT(name, prefix, group) LAMELLA_BACKENDS(LAMELLA_SPLIT_KEY, prefix, name)
+#define LAMELLA_SPLIT(name, prefix, group)          \
+  LAMELLA_BACKENDS(LAMELLA_SPLIT_KEY, prefix, name) \
+  StartOf##name##Backends = prefix##CPU, EndOf##name##Backends = prefix##Meta,
 #include "lamella/abi/dispatch_keys.def"
 #undef LAMELLA_SPLIT_KEY
+  EndOfRuntimeBackendKeys = EndOfAutocastFunctionalityBackends,
   FirstAlias = LAMELLA_SLOTS - 1,
 #define LAMELLA_ALIAS(name) name,
 #include "lamella/abi/dispatch_keys.def"
   EndOfKeys,
+  StartOfAliasKeys = FirstAlias + 1,
+  EndOfAliasKeys = EndOfKeys - 1,
+  EndOfFunctionalityKeys = EndOfKeys,  // the end of a walk through a key set
 #define LAMELLA_SYNONYM(name, key) name = key,
 #include "lamella/abi/dispatch_keys.def"
   None = 0xffff,  // "no key given" in registrations
@@ -111,9 +117,9 @@ class DispatchKeySet final {
   // stands for, where it stands for one.
   constexpr explicit DispatchKeySet(DispatchKey key)
       : bits_(functionality_bits(key) | backend_bits(key)) {}
-  template <size_t N>
-  constexpr explicit DispatchKeySet(const DispatchKey (&keys)[N]) {
-    for (DispatchKey key : keys) bits_ |= DispatchKeySet(key).bits_;
+  template <class Key, size_t N>
+  constexpr explicit DispatchKeySet(const Key (&keys)[N]) {
+    for (Key key : keys) bits_ |= DispatchKeySet(key).bits_;
   }
 
   constexpr bool has(DispatchKey key) const {
@@ -152,6 +158,10 @@ class DispatchKeySet final {
     return {RAW, bits_ & ~(uint64_t{1} << static_cast<int>(b))};
   }
   constexpr bool empty() const { return bits_ == 0; }
+  // The run-time keys, lowest priority first: a split functionality's once for each backend.
+  class iterator;
+  constexpr iterator begin() const;
+  constexpr iterator end() const;
   constexpr uint64_t raw_repr() const { return bits_; }
   static constexpr DispatchKeySet from_raw_repr(uint64_t bits) { return {RAW, bits}; }
   static constexpr DispatchKeySet from_raw_repr(DispatchKeySet set) { return set; }

@@ -2,6 +2,8 @@
 // names.
 #include <ATen/core/IListRef.h>
 #include <c10/util/BFloat16-math.h>
+#include <c10/util/Lazy.h>
+#include <c10/util/Logging.h>
 #include <c10/util/ThreadLocal.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/error.h>
@@ -425,6 +427,41 @@ TEST(Errors, HavePyTorchsWordsBehindTheirText) {
             std::string::npos);
   auto plain = texts_of([&] { leaf.view({3}); });
   EXPECT_EQ(plain.first, plain.second);
+}
+TEST(Errors, OfCaffesChecks) {
+  int calls = 0;
+  const auto text = [&](auto&& check) {
+    try {
+      check();
+    } catch (const c10::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(text([&] { CAFFE_ENFORCE(calls == 0, "calls: ", ++calls); }), "");
+  EXPECT_EQ(text([&] { CAFFE_ENFORCE_EQ(calls, 0, ++calls); }), "");
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(text([&] { CAFFE_ENFORCE(calls == 1); }), "expected calls == 1");
+  EXPECT_EQ(text([&] { CAFFE_ENFORCE_GT(++calls, 2, "calls: ", calls); }),
+            "expected ++calls > 2, got 1 vs 2. calls: 1");
+  EXPECT_EQ(text([] { CAFFE_THROW("number ", 3); }), "number 3");
+  c10::IndexError error("index");
+  error.add_context("in a loop");
+  EXPECT_STREQ(error.what(), "index\n  in a loop");
+}
+TEST(Settings, LazyValuesAreComputedOnce) {
+  struct Counted : c10::OptimisticLazyValue<int> {
+    int compute() const override { return ++calls; }
+    mutable int calls = 0;
+  };
+  const Counted value;
+  EXPECT_EQ(value.get() + value.get(), 2);
+  c10::OptimisticLazy<std::string> first;
+  EXPECT_EQ(first.ensure([] { return "a"; }), "a");
+  c10::OptimisticLazy<std::string> copy(first), moved(std::move(first));
+  EXPECT_EQ(copy.ensure([] { return "b"; }) + moved.ensure([] { return "b"; }), "aa");
+  copy.reset();
+  EXPECT_EQ(copy.ensure([] { return "b"; }), "b");
 }
 TEST(Errors, OfNamesSayWhatTheNamesAreOf) {
   struct Named : torch::nn::Module {

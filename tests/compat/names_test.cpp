@@ -1,4 +1,5 @@
 // PyTorch's names: each is the same entity as Lamella's, through whichever namespace it is found.
+#include <ATen/Dimname.h>
 #include <ATen/Dispatch.h>
 #include <ATen/core/DeprecatedTypeProperties.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -269,6 +271,52 @@ TEST(Spellings, KeySets) {
                    .has_backend(c10::BackendComponent::CPUBit));
 }
 
+TEST(Spellings, KeysOfASetInTurn) {
+  using c10::DispatchKey, c10::DispatchKeySet;
+  const DispatchKeySet keys =
+      DispatchKeySet({c10::BackendComponent::CPUBit, c10::BackendComponent::CUDABit}) |
+      DispatchKeySet({DispatchKey::Dense, DispatchKey::Functionalize, DispatchKey::Sparse});
+  EXPECT_EQ(std::vector<DispatchKey>(keys.begin(), keys.end()),
+            (std::vector{DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::SparseCPU,
+                         DispatchKey::SparseCUDA, DispatchKey::Functionalize}));
+  EXPECT_EQ(c10::highestPriorityBackendTypeId(keys), DispatchKey::SparseCUDA);
+  // Bits that share the slots of another functionality give no key twice.
+  const DispatchKeySet shared({DispatchKey::AutogradCPU, DispatchKey::AutogradRequired});
+  EXPECT_EQ(std::vector<DispatchKey>(shared.begin(), shared.end()),
+            std::vector{DispatchKey::AutogradCPU});
+  EXPECT_EQ(*DispatchKeySet().begin(), DispatchKey::EndOfFunctionalityKeys);
+  const DispatchKeySet full(DispatchKeySet::FULL);
+  EXPECT_EQ(std::distance(full.begin(), full.end()), c10::num_runtime_entries - 1);
+  const uint64_t bits = full.raw_repr();
+  try {
+    DispatchKeySet::iterator(&bits, 65);
+    FAIL();
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what(), "DispatchKeySet: expected an iterator up to bit 64, got 65");
+  }
+  EXPECT_EQ(c10::toFunctionalityKey(DispatchKey::SparseCUDA), DispatchKey::Sparse);
+  EXPECT_EQ(c10::toFunctionalityKey(DispatchKey::Tracer), DispatchKey::Tracer);
+  EXPECT_EQ(c10::getAutogradKeyFromBackend(c10::BackendComponent::CUDABit),
+            DispatchKey::AutogradCUDA);
+  EXPECT_STREQ(toString(c10::BackendComponent::EndOfBackendKeys), "MetaBit");
+}
+
+TEST(Spellings, NamesOfDimensions) {
+  const auto named = [](const char* name) {
+    return at::Dimname::fromSymbol(c10::Symbol::dimname(name));
+  };
+  EXPECT_EQ(named("a").unify(at::Dimname::wildcard()), named("a"));
+  EXPECT_EQ(at::Dimname::wildcard().unify(named("a")), named("a"));
+  EXPECT_FALSE(named("a").matches(named("b")));
+  EXPECT_EQ(named("*").type(), at::NameType::WILDCARD);
+  try {
+    named("1a");
+    FAIL();
+  } catch (const c10::Error& error) {
+    EXPECT_STREQ(error.what(), "Dimname: expected an identifier, got '1a'");
+  }
+}
+
 TEST(Spellings, Values) {
   using c10::IValue;
   const IValue text("t"), device(at::Device("cpu")), ints(std::vector<int64_t>{1, 2}),
@@ -286,6 +334,11 @@ TEST(Spellings, Values) {
   EXPECT_EQ(IValue(at::kHalf).toScalarType(), at::kHalf);
   EXPECT_EQ(IValue(at::kStrided).toLayout(), at::kStrided);
   EXPECT_EQ(ints.toSymIntVector(), (std::vector<int64_t>{1, 2}));
+  const IValue same = ints;
+  EXPECT_EQ(same.internalToPointer(), ints.internalToPointer());
+  EXPECT_TRUE(ints.isPtrType() && !device.isPtrType() && !IValue().isPtrType());
+  EXPECT_EQ(ints.use_count(), 2U);
+  EXPECT_EQ(IValue(int64_t{1}).use_count(), 1U);
 }
 
 int twice(int x) { return 2 * x; }

@@ -1,5 +1,6 @@
 // Tensors as PyTorch's C++ code handles them: assignment through views, and undefined tensors.
 #include <ATen/ATen.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/native/Pow.h>
 #include <gtest/gtest.h>
@@ -172,6 +173,17 @@ TEST(Tensor, OperatorsHaveAddresses) {
   EXPECT_TRUE(_lazy_clone(x).equal(x));
   DeprecatedTypeProperties& kind = CPU(kFloat);
   EXPECT_EQ(at::empty({1}, kind).scalar_type(), kFloat);
+}
+
+TEST(Tensor, KernelsHavePyTorchsNames) {
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3}), y = at::ones({2, 3});
+  EXPECT_TRUE(x.is_same_size(y) && !x.is_same_size(y[0]));
+  at::Tensor (*stack)(at::TensorList, int64_t) = at::native::_stack;
+  EXPECT_EQ(values(stack({x[0], y[0]}, 1)), (Values{0, 1, 1, 1, 2, 1}));
+  EXPECT_EQ(values(at::native::math_addr(x, y.select(1, 0), x[1], 1, 2)),
+            (Values{6, 9, 12, 9, 12, 15}));
+  EXPECT_TRUE(at::native::cpu_equal(at::native::math_silu_backward(y, x), at::silu_backward(y, x)));
+  EXPECT_TRUE(at::native::is_nonzero(x[0][1]));
 }
 
 TEST(Tensor, AnUndefinedOneIsEqualToNone) {

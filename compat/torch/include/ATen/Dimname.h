@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <cctype>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,33 @@ class Symbol {
 };
 }  // namespace c10
 namespace at {
+using c10::Symbol;
+enum class NameType : uint8_t { BASIC, WILDCARD };
+
 class Dimname {
  public:
-  static Dimname fromSymbol(c10::Symbol symbol) { return Dimname(std::move(symbol)); }
+  // Throws unless the name is "*" or an identifier.
+  static Dimname fromSymbol(c10::Symbol symbol) {
+    Dimname name(std::move(symbol));
+    LAMELLA_CHECK(name.isWildcard() || isValidName(name.symbol_.toUnqualString()),
+                  "Dimname: expected an identifier, got '", name.symbol_.toUnqualString(), "'");
+    return name;
+  }
+  static bool isValidName(const std::string& name) {
+    bool valid = !name.empty() && (name[0] < '0' || name[0] > '9');
+    for (unsigned char c : name) valid = valid && (std::isalnum(c) || c == '_');
+    return valid;
+  }
   static Dimname wildcard() { return Dimname(c10::Symbol::wildcard()); }
   const c10::Symbol& symbol() const { return symbol_; }
   bool isWildcard() const { return symbol_ == c10::Symbol::wildcard(); }
+  NameType type() const { return isWildcard() ? NameType::WILDCARD : NameType::BASIC; }
+  // The name that stands for both, where one is a wildcard or they are equal.
+  std::optional<Dimname> unify(const Dimname& other) const {
+    if (other.isWildcard() || *this == other) return *this;
+    return isWildcard() ? std::optional(other) : std::nullopt;
+  }
+  bool matches(const Dimname& other) const { return unify(other).has_value(); }
   bool operator==(const Dimname&) const = default;
 
  private:

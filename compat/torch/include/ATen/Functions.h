@@ -91,7 +91,7 @@ LAMELLA_LAZY Tensor _test_ambiguous_defaults(const Tensor&, int64_t a, std::stri
 }
 inline int64_t get_device(const Tensor& self) { return self.get_device(); }
 inline bool is_same_size(const Tensor& self, const Tensor& other) {
-  return self.sizes() == other.sizes();
+  return self.is_same_size(other);
 }
 // Throws unless the tensor has exactly one element.
 LAMELLA_LAZY bool is_nonzero(const Tensor& self) {

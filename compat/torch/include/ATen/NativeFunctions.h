@@ -47,6 +47,20 @@ LAMELLA_UPSAMPLE_ALIGNED(_upsample_bilinear2d_aa)
 LAMELLA_UPSAMPLE_ALIGNED(_upsample_bicubic2d_aa)
 #undef LAMELLA_UPSAMPLE
 #undef LAMELLA_UPSAMPLE_ALIGNED
-// Whether the one element is not zero.
-LAMELLA_LAZY bool is_nonzero(const Tensor& self) { return self.item().template to<bool>(); }
+using at::is_nonzero;
+LAMELLA_LAZY Tensor _stack(TensorList tensors, int64_t dim) { return at::stack(tensors, dim); }
+LAMELLA_LAZY Tensor _stack_cpu(TensorList tensors, int64_t dim) { return at::stack(tensors, dim); }
+// Kernels of operators that have one kernel here, by PyTorch's names for each of theirs.
+#define LAMELLA_KERNEL(name, op)             \
+  template <class... A>                      \
+  auto name(A&&... args) {                   \
+    return at::op(std::forward<A>(args)...); \
+  }
+LAMELLA_KERNEL(cpu_equal, equal)
+LAMELLA_KERNEL(math_addr, addr)
+LAMELLA_KERNEL(math_group_norm, native_group_norm)
+LAMELLA_KERNEL(math_mish_backward, mish_backward)
+LAMELLA_KERNEL(math_native_layer_norm, native_layer_norm)
+LAMELLA_KERNEL(math_silu_backward, silu_backward)
+#undef LAMELLA_KERNEL
 }  // namespace at::native
