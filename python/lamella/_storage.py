@@ -49,6 +49,10 @@ class UntypedStorage:
         made: Tensor = _C._storage_bytes(self._tensor)
         return made
 
+    def _elements_of(self, dtype: lamella.dtype) -> Tensor:
+        """The memory as elements of a dtype: tensor(storage, dtype=dtype)."""
+        return rebuild_tensor(self, dtype, 0, (self.nbytes() // dtype.itemsize,), (1,))
+
     @property
     def device(self) -> lamella.device:
         return self._tensor.device

@@ -298,6 +298,12 @@ PyObject* shared_tensor(const Options& options, bool* fresh) {
     TensorBase tensor = tensor_from_buffer(options.data, false, &copied);
     if (PyErr_Occurred() != nullptr) return nullptr;
     *fresh = copied != nullptr;
+    if (!tensor.defined() && options.dtype != ScalarType::Undefined &&
+        !PyList_Check(options.data) && !PyTuple_Check(options.data) &&
+        PyObject_HasAttrString(options.data, "_elements_of") != 0) {
+      Ref dtype(dtype_object(options.dtype));
+      return PyObject_CallMethod(options.data, "_elements_of", "O", dtype.get());
+    }
     if (!tensor.defined()) {
       *fresh = true;
       tensor = tensor_from_data(options.data, options.dtype, true);

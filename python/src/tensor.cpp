@@ -88,7 +88,8 @@ void forget_finalized(PyObject* self) {
 void tensor_dealloc(PyObject* self) {
   PyTensor* object = as_tensor(self);
   // For subclasses the finalizer has run already: this is their base's destructor.
-  if (has_attributes(object) && Py_TYPE(self) == &TensorType) [[unlikely]] {
+  if ((has_attributes(object) || object->weak_references != nullptr) &&
+      Py_TYPE(self) == &TensorType) [[unlikely]] {
     forget_finalized(self);  // set by an earlier use of a recycled object
     if (PyObject_CallFinalizerFromDealloc(self) != 0) return;
   }
@@ -114,15 +115,17 @@ void tensor_dealloc(PyObject* self) {
 
 bool has_handler(const lamella_tensor* tensor) { return (tensor->key_set & python_key::kBit) != 0; }
 
-// Runs before an instance of a subclass, or an object with attributes, is destroyed: Note
-// [Ownership of tensors and their objects].
+// Runs before an instance of a subclass, or an object with attributes or weak references, is
+// destroyed: Note [Ownership of tensors and their objects].
 void tensor_finalize(PyObject* self) {
   PyTensor* object = as_tensor(self);
   lamella_tensor* tensor = object->tensor;
   if (tensor == nullptr || object->kept)
     return;  // the tensor, which kept the object, has been destroyed
-  // Whether another object for the tensor would lack something: its class, or attributes.
+  // Whether another object for the tensor would lack something: its class, attributes, or what
+  // refers to it weakly.
   const bool more = Py_TYPE(self) != &TensorType || has_handler(tensor) ||
+                    object->weak_references != nullptr ||
                     (has_attributes(object) && PyDict_GET_SIZE(object->dict) > 0);
   if (!more || tensor->python_object != self ||
       __atomic_load_n(&tensor->references, __ATOMIC_ACQUIRE) == 1) {

@@ -108,9 +108,10 @@ def _rewritten(
         if given.keys() != set(order) or not all(_fits(key, given[key]) for key in order):
             continue
         warnings.warn(
-            f"{name}: expected {' and '.join(key for key in order if key in _NUMBERS)} by keyword, "
-            "got a number by position, as old versions took it",
-            DeprecationWarning,
+            f"This overload of {name} is deprecated: expected "
+            f"{' and '.join(key for key in order if key in _NUMBERS)} by keyword, got a number by "
+            "position",
+            UserWarning,
             stacklevel=2,
         )
         tensor = given.pop("self")

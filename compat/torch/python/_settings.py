@@ -39,9 +39,15 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     the CPU always give the same bits, those of CUDA if asked to."""
     from lamella.compat import _deterministic
 
-    _kept["deterministic"], _kept["warn_only"] = bool(mode), bool(warn_only)
-    _deterministic.set_mode(bool(mode), bool(warn_only))
-    lamella.cuda.use_deterministic_algorithms(bool(mode))
+    for name, value in ("mode", mode), ("warn_only", warn_only):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms: expected '{name}' to be bool, got "
+                + type(value).__name__
+            )
+    _kept["deterministic"], _kept["warn_only"] = mode, warn_only
+    _deterministic.set_mode(mode, warn_only)
+    lamella.cuda.use_deterministic_algorithms(mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -2,7 +2,8 @@
 
 In Lamella an operand that is a number selects an overload of its own (add.Scalar), and a reduction
 over all elements is the overload for dimensions (sum.dim_IntList). Handlers for PyTorch expect
-add.Tensor with a number and sum.default, so these are passed to them.
+add.Tensor with a number and sum.default, so these are passed to them. They also expect factories to
+have the device and `pin_memory`, which calls rarely give.
 """
 
 from __future__ import annotations
@@ -50,6 +51,30 @@ def _tensor_first(other: Any) -> _Form:
     return form
 
 
+_FACTORIES = (
+    "arange empty empty_like empty_strided eye full full_like linspace logspace new_empty "
+    "new_empty_strided new_full new_ones new_zeros ones ones_like rand rand_like randint "
+    "randint_like randn randn_like randperm zeros zeros_like"
+).split()
+
+
+def _with_options(overload: Any) -> _Form | None:
+    """The call of a factory with all options that PyTorch's functions give; None for overloads
+    without options."""
+    order = [argument.name for argument in overload._schema.arguments]
+    if "pin_memory" not in order:
+        return None
+    defaults: dict[str, Any] = {"pin_memory": False}
+    if not any(str(argument.type) == "Tensor" for argument in overload._schema.arguments):
+        defaults["device"] = lamella.device("cpu")
+
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown:
+        given = {**defaults, **kwargs}
+        return overload, args, {name: given[name] for name in order if name in given}
+
+    return form
+
+
 def _forms() -> dict[Any, _Form]:
     ops = lamella.ops.aten
     forms: dict[Any, _Form] = {}
@@ -66,6 +91,11 @@ def _forms() -> dict[Any, _Form]:
         forms[packet.dims] = _of_all(packet.default)
     for packet, whole in ((ops.amax, ops.max), (ops.amin, ops.min)):
         forms[packet.default] = _of_all(whole.default)
+    for packet in (getattr(ops, name) for name in _FACTORIES):
+        for overload in (getattr(packet, name) for name in packet.overloads()):
+            form = _with_options(overload)
+            if form is not None:
+                forms[overload] = form
     forms[ops.add.Tensor] = _tensor_first(ops.add.Tensor)
     forms[ops.mul.Tensor] = _tensor_first(ops.mul.Tensor)
     forms[ops.sub.Tensor] = _tensor_first(ops.rsub.Scalar)

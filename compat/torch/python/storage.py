@@ -118,6 +118,12 @@ class TypedStorage:
     def _elements(self) -> Tensor:
         return rebuild_tensor(self._untyped_storage, self.dtype, 0, (len(self),), (1,))
 
+    def _elements_of(self, dtype: Any) -> Tensor:
+        """The elements for tensor(storage, dtype=dtype)."""
+        if dtype != self.dtype:
+            raise RuntimeError(f"tensor: expected a storage of {dtype}, got one of {self.dtype}")
+        return self._elements()
+
     @property
     def device(self) -> Any:
         """The device of the memory."""
@@ -158,6 +164,8 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("TypedStorage: expected an int as the index to read, got a slice")
+        if self.device.type == "meta":
+            raise NotImplementedError("TypedStorage: Not available for 'meta' device type")
         return self._elements()[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -40,8 +40,10 @@ TensorBase root_grad(lamella_tensor* root, lamella_tensor* grad, uint32_t index)
                   ", since it has more than one element, shape ", t.sizes());
     LAMELLA_CHECK(t.is_floating_point(), "backward: expected 'gradient' for output ", index,
                   ", since it is ", t.scalar_type());
-    // The gradient of a wrapper must be a wrapper too, so its layer has to see the call.
-    if ((root->flags & LAMELLA_TENSOR_WRAPPER) != 0) return lamella::ones_like(t);
+    // The gradient of a wrapper must be a wrapper too, so its layer has to see the call, and so has
+    // a mode.
+    if ((root->flags & LAMELLA_TENSOR_WRAPPER) != 0 || mode_sees_calls())
+      return lamella::ones_like(t, {}, MemoryFormat::Preserve);
     Tensor one{make_empty(t.sizes(), t.scalar_type(), t.device())};
     one.fill_(1);
     return one;

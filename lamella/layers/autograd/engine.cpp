@@ -271,22 +271,24 @@ class Engine {
     return detail::guarded([&] {
       Tensor sum{TensorBase::adopt(std::exchange(slot, nullptr))};
       Tensor other{TensorBase::adopt(grad)};
-      bool batched = is_batched(sum.impl()) || is_batched(other.impl());
-      if (!grad_enabled() && !batched && sole_owner(sum.impl())) {
+      bool seen = is_batched(sum.impl()) || is_batched(other.impl()) || mode_sees_calls();
+      if (!grad_enabled() && !seen && sole_owner(sum.impl())) {
         sum.add_(other);
-      } else if (!grad_enabled() && !batched && sole_owner(other.impl())) {
+      } else if (!grad_enabled() && !seen && sole_owner(other.impl())) {
         other.add_(sum);
         sum = other;
       } else {
-        sum = sum + other;
+        sum = other + sum;
       }
       slot = sum.unsafe_release();
     });
   }
+  // Handlers of tensors of subclasses, and modes, may expect a sum that writes no operand.
   static bool sole_owner(const lamella_tensor* t) {
     const auto* impl = static_cast<const TensorImpl*>(t);
     return t->references == 1 && impl->base == nullptr && (t->flags & LAMELLA_TENSOR_DENSE) != 0 &&
-           t->storage != nullptr && __atomic_load_n(&t->storage->references, __ATOMIC_ACQUIRE) == 1;
+           (t->flags & LAMELLA_TENSOR_WRAPPER) == 0 && t->storage != nullptr &&
+           __atomic_load_n(&t->storage->references, __ATOMIC_ACQUIRE) == 1;
   }
 
   // ---- Nodes ----

@@ -49,6 +49,10 @@ LAMELLA_PRIVATE_API lamella_status run_backward(const BackwardEnds& roots,
 
 // Backward inside of backward no longer moves to other stacks when this one ends.
 LAMELLA_PRIVATE_API void keep_to_one_stack();
+// Whether a mode written in Python sees all calls of this thread.
+inline bool mode_sees_calls() {
+  return (lamella_thread.included & detail::functionality_bit(detail::Functionality::Python)) != 0;
+}
 // The node that currently runs on this thread; null if none does.
 LAMELLA_PRIVATE_API Node* current_node();
 // Functions to be run when the outermost backward of this thread ends without an error.

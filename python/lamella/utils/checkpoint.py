@@ -79,8 +79,8 @@ def checkpoint(
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint: expected 'use_reentrant' to be given; False is recommended, and True is "
-            "assumed",
+            "checkpoint: the use_reentrant parameter should be passed explicitly; False is "
+            "recommended, and True is assumed",
             stacklevel=2,
         )
         use_reentrant = True
@@ -382,8 +382,8 @@ def checkpoint_sequential(
     checkpoints."""
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential: expected 'use_reentrant' to be given; False is recommended, "
-            "and True is assumed",
+            "checkpoint_sequential: the use_reentrant parameter should be passed explicitly; False "
+            "is recommended, and True is assumed",
             stacklevel=2,
         )
         use_reentrant = True

@@ -16,6 +16,10 @@ def fails(function, *args, **kwargs):
     return "no error"
 
 
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.addcmul(t, 2, a, b)
+print([(w.category.__name__, str(w.message)[:39]) for w in caught])
 print(torch.add(t, 0.5, a), t.add(2, a), t.clone().add_(0.5, a), t.add(2, 3))
 print(torch.sub(t, 0.5, a), t.sub(3, b), t.clone().sub_(2, b))
 print(torch.addcmul(t, 0.5, a, b), t.addcmul(2, a, b), t.clone().addcmul_(-1, a, b))
@@ -39,3 +43,9 @@ print(fails(torch.addmm, 2, t, 3, 4, a, b), fails(torch.addmm, t, a, 2, b), fail
 # Sizes as the argument of the constructor.
 print(torch.Tensor(x.shape).shape == x.shape, torch.Tensor(torch.Size([])).shape)
 print(torch.Tensor((3, 4)), torch.Tensor(2).shape, torch.Tensor().shape)
+
+# The memory of a storage as elements of a dtype.
+print(torch.tensor(a.untyped_storage(), dtype=a.dtype), torch.tensor(a.storage(), dtype=a.dtype))
+print(fails(torch.tensor, a.storage(), dtype=torch.int32))
+print(fails(torch.use_deterministic_algorithms, 1))
+print(fails(torch.use_deterministic_algorithms, False, warn_only=0))

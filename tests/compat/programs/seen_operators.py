@@ -3,6 +3,7 @@ to saved tensors, hooks of double backwards, states of older optimizers."""
 
 import copy
 import io
+import weakref
 
 import torch
 import torch.utils.dlpack
@@ -158,3 +159,24 @@ try:
     torch.ones(3).index_put_((torch.tensor([0]),), torch.ones(1).double())
 except RuntimeError as error:
     print(type(error).__name__)
+
+
+class Printing(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        named = {name: value for name, value in (kwargs or {}).items()}
+        print(func, len(args), named)
+        return func(*args, **named)
+
+
+like = torch.ones(2, requires_grad=True)
+with Printing():
+    torch.empty(2), torch.zeros(2, dtype=torch.float64), torch.full((2,), 1.0), torch.arange(3)
+    torch.ones_like(like), like.new_zeros(3), torch.randn(2, device="cpu")
+    total = (like * like).sum()
+    torch.autograd.grad(total, like)
+# A tensor that others own keeps its object as long as there are weak references to it.
+alias = torch.split(torch.ones(4), 2)[0]._base
+reference = weakref.ref(alias)
+views = alias[:2]
+del alias
+print(reference() is views._base, reference())
