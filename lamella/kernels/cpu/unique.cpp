@@ -21,13 +21,24 @@ int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
       for (int64_t i = 1; i < n; ++i) runs += begins(i) ? 1 : 0;
       return runs;
     }
-    // Iterates from the end, so that the first element of each run is stored last.
     auto* values = static_cast<Stored<T>*>(out->values);
+    int64_t *starts = out->starts, *groups = out->groups;
+    const int64_t* order = out->order;
+    if (starts == nullptr && groups == nullptr) {
+      int64_t run = 0;
+      for (int64_t i = 0; i + 1 < n; ++i) {
+        values[run] = x[i];
+        run += begins(i + 1) ? 1 : 0;
+      }
+      if (n > 0) values[run] = x[n - 1];
+      return out->runs;
+    }
+    // Iterates from the end, so that the first element of each run is stored last.
     int64_t run = out->runs - 1;
     for (int64_t i = n - 1; i >= 0; --i) {
       values[run] = x[i];
-      if (out->starts != nullptr) out->starts[run] = i;
-      if (out->groups != nullptr) out->groups[out->order != nullptr ? out->order[i] : i] = run;
+      if (starts != nullptr) starts[run] = i;
+      if (groups != nullptr) groups[order != nullptr ? order[i] : i] = run;
       if (i > 0) run -= begins(i) ? 1 : 0;
     }
     return out->runs;

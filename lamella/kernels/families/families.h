@@ -38,6 +38,18 @@ inline ScalarType floating(ScalarType type) {
   return is_integral(type, true) ? lamella::get_default_dtype() : type;
 }
 
+// Whether no layer would see what a composite operator calls with this tensor, whose elements lie
+// on the CPU: then loops may take the place of operators.
+inline bool is_plain(const Tensor& t) {
+  constexpr uint64_t kBelow =
+      default_key_set(kCPU) | detail::functionality_bit(detail::Functionality::ThreadInit);
+  const uint64_t keys =
+      (t.key_set().raw_repr() | lamella_thread.included) & ~lamella_thread.excluded;
+  return t.is_cpu() && (keys & ~(kBelow | kRequiresGradBits)) == 0 &&
+         ((keys & kRequiresGradBits) == 0 || !t.requires_grad()) &&
+         (lamella_thread.modes & LAMELLA_MODE_COMPOSITE_CHECK) == 0;
+}
+
 // Calls f(begin, end) on the kernels' threads, for ranges of at least `grain` items.
 template <class F>
 void in_parallel(int64_t count, int64_t grain, const F& f) {

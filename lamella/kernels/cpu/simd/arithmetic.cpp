@@ -124,6 +124,14 @@ LAMELLA_OP1(Square, a* a)
 LAMELLA_OP1(Cube, a* a* a)
 LAMELLA_OP1(InverseSquare, T(1) / (a * a))
 
+// The order of bool is that of its bytes.
+template <template <class> class Op>
+constexpr LoopTable extreme_table(const char* name) {
+  LoopTable table = plain_table<Op, 2>(name, 0, WideRealTypes());
+  table.loops[loop_index(kBool)] = table.loops[loop_index(kByte)];
+  return table;
+}
+
 }  // namespace
 
 template <>
@@ -147,10 +155,10 @@ LAMELLA_POINTWISE(div_true, plain_table<Div, 2>("div", 0, FloatComplexTypes()));
 LAMELLA_OTHER_LOOPS(div_trunc);
 LAMELLA_POINTWISE(div_trunc, plain_table<DivTrunc, 2>("div", 0, FloatTypes(), div_trunc_others));
 LAMELLA_PLAIN2(copysign, CopySign, FloatTypes);
-LAMELLA_PLAIN2(maximum, Maximum, WideRealBoolTypes);
-LAMELLA_PLAIN2(minimum, Minimum, WideRealBoolTypes);
-LAMELLA_PLAIN2(fmax, Fmax, WideRealBoolTypes);
-LAMELLA_PLAIN2(fmin, Fmin, WideRealBoolTypes);
+LAMELLA_POINTWISE(maximum, extreme_table<Maximum>("maximum"));
+LAMELLA_POINTWISE(minimum, extreme_table<Minimum>("minimum"));
+LAMELLA_POINTWISE(fmax, extreme_table<Fmax>("fmax"));
+LAMELLA_POINTWISE(fmin, extreme_table<Fmin>("fmin"));
 LAMELLA_POINTWISE(pow_square, plain_table<Square, 1>("pow", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(pow_cube, plain_table<Cube, 1>("pow", 0, FloatComplexTypes()));
 LAMELLA_POINTWISE(pow_inverse_square, plain_table<InverseSquare, 1>("pow", 0, FloatComplexTypes()));

@@ -83,18 +83,42 @@ void along_truth(void* acc, const ReduceInput& in) {
 template <class T, Truth kind>
 void across_truth(void* acc, const ReduceInput& in) {
   using U = BitsOf<T>;
-  for (int64_t r = 0; r < in.count; ++r) {
-    auto* x = reinterpret_cast<const U*>(static_cast<const char*>(in.data) + r * in.stride);
-    auto is = [&](int64_t j) { return (x[j] & bits_that_count<T>()) != 0; };
-    if constexpr (kind == Truth::kCount) {
-      auto* a = static_cast<int64_t*>(acc);
+  auto row = [&](int64_t r) {
+    return reinterpret_cast<const U*>(static_cast<const char*>(in.data) + r * in.stride);
+  };
+  auto is = [](U x) { return (x & bits_that_count<T>()) != 0; };
+  if constexpr (kind == Truth::kCount && sizeof(U) > 1) {
+    auto* a = static_cast<int64_t*>(acc);
+    for (int64_t r = 0; r < in.count; ++r) {
+      const U* x = row(r);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < in.n; ++j) a[j] += is(j) ? 1 : 0;
-    } else {
-      auto* a = static_cast<uint8_t*>(acc);
+      for (int64_t j = 0; j < in.n; ++j) a[j] += is(x[j]) ? 1 : 0;
+    }
+  } else if constexpr (kind == Truth::kCount) {
+    // Bytes count as many rows as they can.
+    constexpr int64_t kRows = 255, kColumns = 256;
+    U counts[kColumns];
+    for (int64_t first = 0; first < in.count; first += kRows) {
+      const int64_t end = in.count - first < kRows ? in.count : first + kRows;
+      for (int64_t at = 0; at < in.n; at += kColumns) {
+        const int64_t n = in.n - at < kColumns ? in.n - at : kColumns;
+        auto* a = static_cast<int64_t*>(acc) + at;
+        for (int64_t j = 0; j < n; ++j) counts[j] = 0;
+        for (int64_t r = first; r < end; ++r) {
+          const U* x = row(r) + at;
+          for (int64_t j = 0; j < n; ++j)
+            counts[j] = static_cast<U>(counts[j] + (is(x[j]) ? 1 : 0));
+        }
+        for (int64_t j = 0; j < n; ++j) a[j] += static_cast<int64_t>(counts[j]);
+      }
+    }
+  } else {
+    auto* a = static_cast<uint8_t*>(acc);
+    for (int64_t r = 0; r < in.count; ++r) {
+      const U* x = row(r);
 #pragma GCC ivdep
       for (int64_t j = 0; j < in.n; ++j) {
-        auto found = static_cast<uint8_t>(is(j) ? 1 : 0);
+        auto found = static_cast<uint8_t>(is(x[j]) ? 1 : 0);
         a[j] = kind == Truth::kAny ? a[j] | found : a[j] & found;
       }
     }

@@ -119,11 +119,26 @@ inline VecD lookup(const double* table, VecL index) {
                                 _mm512_loadu_pd(table + 8));
 }
 #elif defined(CPU_CAPABILITY_AVX2)
+// A shuffle of each eight floats and two choices take less than a gather.
+inline __m256 lookup_floats(const float* table, __m256i place, __m256i second, __m256i third) {
+  auto at = [&](int first) {
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + first), place);
+  };
+  const __m256 odd = _mm256_castsi256_ps(second);
+  return _mm256_blendv_ps(_mm256_blendv_ps(at(0), at(8), odd),
+                          _mm256_blendv_ps(at(16), at(24), odd), _mm256_castsi256_ps(third));
+}
 inline VecF lookup(const float* table, VecI index) {
-  return _mm256_i32gather_ps(table, reinterpret_cast<__m256i>(index), 4);
+  auto at = reinterpret_cast<__m256i>(index);
+  return lookup_floats(table, at, _mm256_slli_epi32(at, 28), _mm256_slli_epi32(at, 27));
 }
 inline VecD lookup(const double* table, VecL index) {
-  return _mm256_i64gather_pd(table, reinterpret_cast<__m256i>(index), 8);
+  auto at = reinterpret_cast<__m256i>(index);
+  const __m256i twice = _mm256_shuffle_epi32(_mm256_add_epi64(at, at), 0xa0);  // in both halves
+  const __m256i halves = _mm256_add_epi32(twice, _mm256_set1_epi64x(int64_t{1} << 32));
+  const __m256 found = lookup_floats(reinterpret_cast<const float*>(table), halves,
+                                     _mm256_slli_epi32(twice, 28), _mm256_slli_epi32(twice, 27));
+  return reinterpret_cast<VecD>(found);
 }
 #else
 inline VecF lookup(const float* table, VecI index) {

@@ -1,12 +1,37 @@
 // Samples images between their pixels: grid_sample and bicubic interpolation. Made of gathers and
 // products, which provide the gradients.
+#include "lamella/kernels/by_capability.h"
 #include "lamella/kernels/families/images/resize.h"
+#include "lamella/kernels/families/images/samples.h"
+
+namespace lamella::images {
+#if defined(__x86_64__)
+namespace AVX2 {
+template <class T>
+void sample_points(const Samples<T>& s, int64_t begin, int64_t end);
+}  // namespace AVX2
+namespace AVX512 {
+template <class T>
+void sample_points(const Samples<T>& s, int64_t begin, int64_t end);
+}  // namespace AVX512
+#endif
+namespace DEFAULT {
+template <class T>
+void sample_points(const Samples<T>& s, int64_t begin, int64_t end);
+}  // namespace DEFAULT
+
+namespace {
+template <class T>
+void sample_on_cpu(const Samples<T>& s, int64_t begin, int64_t end) {
+  LAMELLA_RETURN_BY_CAPABILITY("grid_sampler", sample_points(s, begin, end));
+}
+}  // namespace
+}  // namespace lamella::images
 
 namespace aten::native {
 namespace {
 
-enum Mode { kBilinear = 0, kNearest = 1, kBicubic = 2 };
-enum Padding { kZeros = 0, kBorder = 1, kReflection = 2 };
+using namespace lamella::images;  // NOLINT(google-build-using-namespace): of this folder
 
 // Reflects coordinates at low / 2 and high / 2 until they lie between.
 Tensor reflected(const Tensor& x, int64_t low, int64_t high) {
@@ -72,6 +97,36 @@ std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, int64_t mode, i
   return {tap_at(first, behind.neg().add(1), size), tap_at(first.add(1), behind, size)};
 }
 
+template <class T>
+Tensor sampled(const Tensor& input, const Tensor& grid, Mode mode, Padding padding,
+               bool align_corners) {
+  const int64_t channels = input.size(1), points = grid.size(1) * grid.size(2);
+  const Tensor out =
+      lamella::empty({input.size(0), channels, grid.size(1), grid.size(2)}, input.options());
+  const Samples<T> all = {input.const_data_ptr<T>(),
+                          grid.const_data_ptr<T>(),
+                          out.mutable_data_ptr<T>(),
+                          channels,
+                          {input.size(2), input.size(3)},
+                          points,
+                          mode,
+                          padding,
+                          align_corners};
+  const int64_t pixels = all.size[0] * all.size[1];
+  in_parallel(input.size(0) * points, 1 + 32768 / (channels + 8), [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = at / points, last = std::min(end, (n + 1) * points);
+      Samples<T> one = all;
+      one.image += n * channels * pixels;
+      one.grid += n * points * 2;
+      one.out += n * channels * points;
+      sample_on_cpu(one, at - n * points, last - n * points);
+      at = last;
+    }
+  });
+  return out;
+}
+
 Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t mode,
               int64_t padding, bool align_corners) {
   const int64_t ndim = input.dim() - 2;
@@ -90,6 +145,14 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
   for (int64_t d = 2; d < input.dim(); ++d) {
     LAMELLA_CHECK(input.size(d) > 0, op, ": expected 'input' to have pixels, got ", input.sizes());
   }
+  const ScalarType type = input.scalar_type();
+  if (ndim == 2 && (type == kFloat || type == kDouble) && is_plain(input) && is_plain(grid) &&
+      input.size(2) <= INT32_MAX / input.size(3)) {
+    return (type == kFloat ? sampled<float>
+                           : sampled<double>)(input.contiguous(), grid.contiguous(),
+                                              static_cast<Mode>(mode),
+                                              static_cast<Padding>(padding), align_corners);
+  }
   // Coordinates have the innermost dimension first.
   std::vector<std::vector<Tap>> axes;
   for (int64_t d = 0; d < ndim; ++d) {
@@ -99,7 +162,6 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
   Dims out = {input.size(0), input.size(1)};
   for (int64_t d = 1; d + 1 < grid.dim(); ++d) out.push_back(grid.size(d));
   const Tensor flat = input.flatten(2);
-  Dims line = {input.size(0), input.size(1), -1};
   Tensor sum;
   std::vector<size_t> at(axes.size(), 0);
   for (bool more = true; more;) {
@@ -111,8 +173,8 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
       weight = d == 0 ? tap.weight : weight.mul(tap.weight);
     }
     Dims wide = {input.size(0), input.size(1), index.numel() / std::max<int64_t>(1, input.size(0))};
-    const Tensor all = index.reshape({input.size(0), 1, -1}).expand(wide);
-    const Tensor part = flat.gather(2, all).mul(weight.reshape({input.size(0), 1, -1}));
+    const Tensor all = index.reshape({input.size(0), 1, wide[2]}).expand(wide);
+    const Tensor part = flat.gather(2, all).mul(weight.reshape({input.size(0), 1, wide[2]}));
     sum = sum.defined() ? sum.add(part) : part;
     more = false;
     for (size_t d = axes.size(); d-- > 0 && !more;) {

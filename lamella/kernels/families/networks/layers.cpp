@@ -1,10 +1,73 @@
 // Layers of neural networks made of operators: bags of embeddings, the reverse of max pooling,
 // pooling over random windows, bilinear forms, a softmax of rows that may be all -inf.
+#include <algorithm>
 #include <limits>
 
+#include "lamella/kernels/by_capability.h"
 #include "lamella/kernels/families/families.h"
+#include "lamella/kernels/families/networks/bags.h"
+
+namespace lamella::networks {
+#if defined(__x86_64__)
+namespace AVX2 {
+template <class T>
+void sum_bags(const Bags<T>& of, int64_t begin, int64_t end);
+}  // namespace AVX2
+namespace AVX512 {
+template <class T>
+void sum_bags(const Bags<T>& of, int64_t begin, int64_t end);
+}  // namespace AVX512
+#endif
+namespace DEFAULT {
+template <class T>
+void sum_bags(const Bags<T>& of, int64_t begin, int64_t end);
+}  // namespace DEFAULT
+
+namespace {
+template <class T>
+void sum_on_cpu(const Bags<T>& of, int64_t begin, int64_t end) {
+  LAMELLA_RETURN_BY_CAPABILITY("embedding_bag", sum_bags(of, begin, end));
+}
+}  // namespace
+}  // namespace lamella::networks
 
 namespace aten::native {
+
+namespace {
+// The sums of bags, or an undefined tensor where `starts` or `indices` are not as they should be.
+// Fills `bag` with the bag of each index, and `sizes` with the indices that count in each.
+template <class T>
+Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& starts,
+                const Tensor& factors, int64_t padding_idx, const Tensor& bag,
+                const Tensor& sizes) {
+  const int64_t count = indices.numel(), bags = starts.numel(), rows = weight.size(0);
+  const auto* index = indices.const_data_ptr<int64_t>();
+  Dims bounds(starts.const_data_ptr<int64_t>(), starts.const_data_ptr<int64_t>() + bags);
+  bounds.push_back(count);
+  if (bounds[0] != 0 || !std::is_sorted(bounds.begin(), bounds.end()) ||
+      !std::all_of(index, index + count, [&](int64_t i) { return i >= 0 && i < rows; })) {
+    return Tensor();
+  }
+  auto* bag_of = bag.mutable_data_ptr<int64_t>();
+  for (int64_t b = 0; b < bags; ++b) {
+    const auto begin = bounds[static_cast<size_t>(b)], end = bounds[static_cast<size_t>(b) + 1];
+    std::fill(bag_of + begin, bag_of + end, b);
+    const auto skipped = padding_idx < 0 ? 0 : std::count(index + begin, index + end, padding_idx);
+    sizes.mutable_data_ptr<int64_t>()[b] = end - begin - skipped;
+  }
+  const Tensor out = lamella::empty({bags, weight.size(1)}, weight.options());
+  const lamella::networks::Bags<T> of = {weight.const_data_ptr<T>(),
+                                         index,
+                                         bounds.data(),
+                                         factors.defined() ? factors.const_data_ptr<T>() : nullptr,
+                                         out.mutable_data_ptr<T>(),
+                                         weight.size(1),
+                                         padding_idx};
+  in_parallel(bags, 1 + 32768 * bags / (1 + count * weight.size(1)),
+              [&](int64_t begin, int64_t end) { lamella::networks::sum_on_cpu(of, begin, end); });
+  return out;
+}
+}  // namespace
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
     const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
@@ -25,6 +88,22 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
   LAMELLA_CHECK(bags >= 0, op, ": expected 'offsets' not to be empty, got ", offsets.sizes());
   const Tensor starts = offsets.narrow(0, 0, bags).to(kLong);
   const auto whole = starts.options();
+  const ScalarType type = weight.scalar_type();
+  if (mode != 2 && bags > 0 && (type == kFloat || type == kDouble) && is_plain(weight) &&
+      is_plain(indices) && is_plain(offsets) && is_integral(indices.scalar_type(), false) &&
+      (!weighted || (is_plain(*per_sample_weights) && per_sample_weights->scalar_type() == type))) {
+    const Tensor bag = lamella::empty({count}, whole), sizes = lamella::empty({bags}, whole);
+    Tensor sums =
+        (type == kFloat ? bag_sums<float>
+                        : bag_sums<double>)(weight.contiguous(), indices.to(kLong).contiguous(),
+                                            starts.contiguous(),
+                                            weighted ? per_sample_weights->contiguous() : Tensor(),
+                                            padding_idx, bag, sizes);
+    if (sums.defined()) {
+      if (mode == 1) sums = sums.div(sizes.clamp_min(1).unsqueeze(1).to(type));
+      return {sums, bag, sizes, lamella::zeros({bags}, whole)};
+    }
+  }
   const Tensor rows = lamella::embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse);
   const Tensor counts = indices.ne(padding_idx);
   // The bag of a position is the last one that starts at or before it.
