@@ -10,11 +10,13 @@
 
 #include "lamella/core/text_stream.h"
 
-#define C10_FORALL_FUNCTIONALITY_KEYS(_)                                  \
-  _(Dense, )                                                              \
-  _(Quantized, Quantized)                                                 \
-  _(Sparse, Sparse) _(SparseCsr, SparseCsr) _(NestedTensor, NestedTensor) \
-      _(AutogradFunctionality, Autograd) _(AutocastFunctionality, Autocast)
+#define C10_FORALL_FUNCTIONALITY_KEYS(_) \
+  _(Dense, )                             \
+  _(Quantized, Quantized)                \
+  _(Sparse, Sparse)                      \
+  _(SparseCsr, SparseCsr)                \
+  _(NestedTensor, NestedTensor)          \
+  _(AutogradFunctionality, Autograd) _(AutocastFunctionality, Autocast)
 
 // Declared in the type's namespace, so that argument-dependent lookup finds it.
 namespace lamella {
