@@ -30,7 +30,7 @@ class GraphNode {
   }
   // Where gradient `i` that it computes goes, and all of them.
   GraphEdge next_edge(size_t i) const;
-  LAMELLA_LAZY std::vector<GraphEdge> next_edges() const;
+  LAMELLA_LAZY lamella::detail::Lazily<lazy_, std::vector<GraphEdge>> next_edges() const;
   lamella_node* handle() const { return node_; }
 
  private:
@@ -100,9 +100,8 @@ inline GraphEdge GraphNode::next_edge(size_t i) const {
   return edge;
 }
 template <int lazy_>
-std::vector<GraphEdge> GraphNode::next_edges() const {
-  typename lamella::detail::Later<std::integral_constant<int, lazy_>, std::vector<GraphEdge>>::type
-      edges;
+lamella::detail::Lazily<lazy_, std::vector<GraphEdge>> GraphNode::next_edges() const {
+  lamella::detail::Lazily<lazy_, std::vector<GraphEdge>> edges;
   for (uint32_t i = 0; i < num_outputs(); ++i) edges.push_back(next_edge(i));
   return edges;
 }

@@ -151,7 +151,7 @@ inline void append(std::string& out, const OptionalArrayRef<T>& list) {
   if (list.has_value()) {
     append(out, *list);
   } else {
-    out.append("None");
+    append(out, "None");
   }
 }
 

@@ -314,9 +314,9 @@ LAMELLA_LAZY [[noreturn]] LAMELLA_COLD inline void throw_internal(const char* fi
                                                                   const char* condition,
                                                                   const Part* parts, size_t count) {
   std::string text = str(file, ":", line, ": ");
-  if (condition != nullptr) text += str("expected ", condition, ". ");
-  if (count != 0) text += join_parts(parts, count) + ". ";
-  text += "This is a bug in Lamella; please report it.";
+  if (condition != nullptr) append(text, str("expected ", condition, ". "));
+  if (count != 0) append(text, str(join_parts(parts, count), ". "));
+  append(text, "This is a bug in Lamella; please report it.");
   throw InternalError(text);
 }
 template <class... A>

@@ -460,36 +460,47 @@ class ValueBuffer {
 
 // PyTorch's spellings for working on the end of a stack.
 LAMELLA_LAZY IValue pop(Stack& stack) {
-  IValue value = std::move(stack.back());
-  stack.pop_back();
+  auto& values = detail::lazily<lazy_>(stack);
+  IValue value = std::move(values.back());
+  values.pop_back();
   return value;
 }
 LAMELLA_LAZY IValue pop(Stack* stack) { return pop(*stack); }
-LAMELLA_LAZY std::vector<IValue> pop(Stack& stack, size_t n) {
-  std::vector<IValue> values;
-  for (size_t i = stack.size() - n; i < stack.size(); ++i) values.push_back(std::move(stack[i]));
-  stack.resize(stack.size() - n);
+LAMELLA_LAZY detail::Lazily<lazy_, Stack> pop(Stack& stack, size_t n) {
+  auto& from = detail::lazily<lazy_>(stack);
+  detail::Lazily<lazy_, Stack> values;
+  for (size_t i = from.size() - n; i < from.size(); ++i) values.push_back(std::move(from[i]));
+  from.resize(from.size() - n);
   return values;
 }
 // The last values, in order, into as many variables.
 template <class... T>
 void pop(Stack& stack, T&... values) {
-  size_t i = stack.size() - sizeof...(T);
-  ((values = stack[i++].template to<T>()), ...);
-  stack.resize(stack.size() - sizeof...(T));
+  auto& from = detail::lazily<int{sizeof...(T)}>(stack);
+  size_t i = from.size() - sizeof...(T);
+  ((values = from[i++].template to<T>()), ...);
+  from.resize(from.size() - sizeof...(T));
 }
-LAMELLA_LAZY void drop(Stack& stack, size_t n) { stack.resize(stack.size() - n); }
+LAMELLA_LAZY void drop(Stack& stack, size_t n) {
+  auto& values = detail::lazily<lazy_>(stack);
+  values.resize(values.size() - n);
+}
 LAMELLA_LAZY void drop(Stack* stack, size_t n) { drop(*stack, n); }
-LAMELLA_LAZY IValue& peek(Stack& stack, size_t i, size_t n) { return stack[stack.size() - n + i]; }
 LAMELLA_LAZY const IValue& peek(const Stack& stack, size_t i, size_t n) {
-  return stack[stack.size() - n + i];
+  auto& values = detail::lazily<lazy_>(stack);
+  return values[values.size() - n + i];
+}
+LAMELLA_LAZY IValue& peek(Stack& stack, size_t i, size_t n) {
+  auto& values = detail::lazily<lazy_>(stack);
+  return values[values.size() - n + i];
 }
 LAMELLA_LAZY ArrayRef<IValue> last(const Stack& stack, size_t n) {
-  return ArrayRef<IValue>(stack.data() + (stack.size() - n), n);
+  auto& values = detail::lazily<lazy_>(stack);
+  return ArrayRef<IValue>(values.data() + (values.size() - n), n);
 }
 template <class... A>
 void push(Stack& stack, A&&... values) {
-  (stack.emplace_back(std::forward<A>(values)), ...);
+  (detail::lazily<int{sizeof...(A)}>(stack).emplace_back(std::forward<A>(values)), ...);
 }
 template <class... A>
 void push(Stack* stack, A&&... values) {

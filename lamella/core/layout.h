@@ -26,6 +26,6 @@ inline constexpr const char* toString(Layout layout) {
   auto index = static_cast<uint8_t>(layout);
   return index < 8 ? names[index] : "Unknown";
 }
-inline void append(std::string& out, Layout layout) { out += toString(layout); }
+inline void append(std::string& out, Layout layout) { append(out, toString(layout)); }
 
 }  // namespace lamella

@@ -41,6 +41,18 @@ template <class A, class T>
 struct Later {
   using type = T;
 };
+template <int lazy_>
+struct LaterBy {
+  template <class T>
+  using type = T;
+};
+// T, and a reference, as dependent ones in lazy functions.
+template <int lazy_, class T>
+using Lazily = typename LaterBy<lazy_>::template type<T>;
+template <int lazy_, class T>
+constexpr T& lazily(T& value) {
+  return value;
+}
 }  // namespace lamella::detail
 
 // std::swap and std::exchange for pointers and plain structures, without the many type traits that

@@ -67,9 +67,10 @@ class Dispatcher {
   }
 
   // The operators that have a kernel for the key, or all of them.
-  LAMELLA_LAZY std::vector<OperatorId> getRegistrationsForDispatchKey(BlockKey given) const {
+  LAMELLA_LAZY detail::Lazily<lazy_, std::vector<OperatorId>> getRegistrationsForDispatchKey(
+      BlockKey given) const {
     const DispatchKey key = given.key;
-    Lazily<lazy_, std::vector<OperatorId>> names;
+    detail::Lazily<lazy_, std::vector<OperatorId>> names;
     each_operator([&](const OperatorHandle& op) {
       if (key == DispatchKey::None || op.hasKernelForDispatchKey(key))
         names.push_back(op.operator_name());
@@ -77,8 +78,8 @@ class Dispatcher {
     return names;
   }
   // The operators that have kernels and were never declared.
-  LAMELLA_LAZY std::vector<OperatorHandle> findDanglingImpls() const {
-    Lazily<lazy_, std::vector<OperatorHandle>> dangling;
+  LAMELLA_LAZY detail::Lazily<lazy_, std::vector<OperatorHandle>> findDanglingImpls() const {
+    detail::Lazily<lazy_, std::vector<OperatorHandle>> dangling;
     each_operator([&](const OperatorHandle& op) {
       if (!op.hasSchema() && op.hasKernelForAnyDispatchKey()) dangling.push_back(op);
     });
@@ -159,9 +160,6 @@ class Dispatcher {
   }
 
  private:
-  // T as a type that is compiled where the function is called.
-  template <int lazy_, class T>
-  using Lazily = typename detail::Later<std::integral_constant<int, lazy_>, T>::type;
   template <class F>
   static void each_operator(F&& visit) {
     detail::check(lamella_visit_all_operators(

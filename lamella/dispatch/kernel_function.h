@@ -103,7 +103,7 @@ inline constexpr bool is_boxed_function =
 
 inline void run_with_stack(const lamella_operator* op, const lamella_value* arguments,
                            lamella_value* returns, auto&& body) {
-  Stack stack;
+  typename Later<decltype(body), Stack>::type stack;
   for (uint32_t i = 0; i < op->argument_count; ++i) {
     stack.push_back(IValue::from_borrowed(arguments[i]));
   }

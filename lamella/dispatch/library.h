@@ -187,15 +187,22 @@ class Library final {
     return *this;
   }
   // The error of a definition in the block's file names its own line in place of the block's.
+  // Without std::string, whose functions every file with a definition would compile.
   LAMELLA_COLD void check_defined(lamella_status status, const std::source_location& at) const {
     if (status == LAMELLA_OK) return;
-    if (file_ != nullptr && std::string_view(at.file_name()) == file_) {
-      std::string text = lamella_error_text();
-      const std::string place = str(" (", file_, ':', line_, ')');
-      const size_t found = text.find(place);
-      if (found != std::string::npos) {
-        text.replace(found, place.size(), str(" (", file_, ':', at.line(), ')'));
-        status = lamella_fail(status, text.data(), text.size());
+    if (file_ != nullptr && __builtin_strcmp(at.file_name(), file_) == 0) {
+      char place[1024];
+      const int size = __builtin_snprintf(place, sizeof(place), " (%s:%u)", file_, line_);
+      const char* text = lamella_error_text();
+      const char* found = __builtin_strstr(text, place);
+      if (size < static_cast<int>(sizeof(place)) && found != nullptr) {
+        const size_t room = __builtin_strlen(text) + sizeof(place);
+        char* own = new char[room];
+        const int length =
+            __builtin_snprintf(own, room, "%.*s (%s:%u)%s", static_cast<int>(found - text), text,
+                               file_, static_cast<unsigned>(at.line()), found + size);
+        status = lamella_fail(status, own, static_cast<size_t>(length));
+        delete[] own;
       }
     }
     detail::check(status);

@@ -194,14 +194,15 @@ class OperatorHandle {
   // operator; the returns replace them.
   template <class F>
   void run_on_stack(Stack* stack, F&& call) const {
+    auto& values = detail::lazily<int{sizeof(F) != 0}>(*stack);
     size_t taken = op_->argument_count;
-    LAMELLA_CHECK(stack->size() >= taken, op_->name, ": expected ", taken,
-                  " arguments on the stack, got ", stack->size());
+    LAMELLA_CHECK(values.size() >= taken, op_->name, ": expected ", taken,
+                  " arguments on the stack, got ", values.size());
     ValueBuffer returns(op_->return_count);
-    const IValue* first = stack->data() + (stack->size() - taken);
+    const IValue* first = values.data() + (values.size() - taken);
     detail::check(call(reinterpret_cast<const lamella_value*>(first), returns.data()));
-    drop(stack, taken);
-    for (uint32_t i = 0; i < op_->return_count; ++i) stack->push_back(IValue::adopt(returns[i]));
+    drop(values, taken);
+    for (uint32_t i = 0; i < op_->return_count; ++i) values.push_back(IValue::adopt(returns[i]));
   }
 
  private:

@@ -101,6 +101,17 @@ TEST(Registration, ReportsASchemaThatCannotBeRead) {
                "def: expected an operator of namespace 'reg_bad', got 'other::f' (test.cpp:1)");
 }
 
+// A definition in the block's file is named by its own line, and long texts are not cut.
+TEST(Registration, NamesTheLineOfADefinition) {
+  Library m(Library::FRAGMENT, "reg_line", std::nullopt, __FILE__, 1);
+  const std::string name = "other::" + std::string(2000, 'f');
+  const std::string file = __FILE__;
+  const int line = __LINE__ + 1;
+  expect_error([&] { m.def((name + "() -> ()").c_str()); },
+               "def: expected an operator of namespace 'reg_line', got '" + name + "' (" + file +
+                   ":" + std::to_string(line) + ")");
+}
+
 TEST(Registration, RefusesNamesThatNoOperatorCanHave) {
   Library m = fragment("reg_names");
   Library cpu = implementation("reg_names", DispatchKey::CPU);
