@@ -208,3 +208,12 @@ for factor in (1.0, float("inf")):
     print(hasattr(optimizer, "grad_scale"))
     scaler.update()
     print(scaler.get_scale())
+
+# Programs replace the scaler's method to allow gradients of float16.
+half = torch.ones(2, dtype=torch.float16, requires_grad=True)
+halves = torch.amp.GradScaler("cpu", init_scale=4.0)
+unscale = halves._unscale_grads_
+halves._unscale_grads_ = lambda optimizer, scale, found, _: unscale(optimizer, scale, found, True)
+halves.scale((half * 3).sum()).backward()
+halves.unscale_(torch.optim.SGD([half], lr=0.1))
+print(half.grad)

@@ -92,22 +92,31 @@ class GradScaler:
         self._multiply(optimizer, self._scale.double().reciprocal().float())
 
     def _multiply(self, optimizer: Any, inverse: Tensor) -> None:
-        """Multiplies the gradients, and looks for those that are not finite."""
+        """Multiplies the gradients, and keeps whether they are finite."""
+        none = lamella.zeros((), device=inverse.device)
+        self._found[id(optimizer)] = self._unscale_grads_(optimizer, inverse, none, False)
+
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[lamella.device, Tensor]:
+        """Multiplies the gradients, and returns for each device whether one is not finite, starting
+        from found_inf. Programs replace this method to allow gradients of float16."""
         grads: dict[lamella.device, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                if parameter.grad.dtype == lamella.float16:
+                if parameter.grad.dtype == lamella.float16 and not allow_fp16:
                     raise ValueError("unscale_: expected gradients of float32, got float16")
                 grads.setdefault(parameter.grad.device, []).append(parameter.grad)
-        found = self._found[id(optimizer)] = {}
+        found: dict[lamella.device, Tensor] = {}
         with lamella.no_grad():
             for device, of_device in grads.items():
-                found[device] = lamella.zeros((), device=device)
+                found[device] = found_inf.to(device, copy=True)
                 _amp_foreach_non_finite_check_and_unscale_(
-                    of_device, found[device], inverse.to(device, non_blocking=True)
+                    of_device, found[device], inv_scale.to(device, non_blocking=True)
                 )
+        return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Calls optimizer.step() unless a gradient is infinite or NaN."""
