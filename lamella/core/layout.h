@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lamella/core/macros.h"
+#include "lamella/core/error.h"
 
 namespace lamella {
 
