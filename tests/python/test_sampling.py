@@ -1,5 +1,7 @@
 """Grid samples, sums of bags, extremes of bool: loops against operators and PyTorch."""
 
+import math
+
 import pytest
 from operator_cases import lamella, to_lamella, torch
 
@@ -100,3 +102,44 @@ def test_extremes_of_bool(name):
     for part in (slice(None), slice(3, 70, 2)):
         got = getattr(lamella, name)(to_lamella(a)[part], to_lamella(b)[part])
         assert got.dtype == lamella.bool and got.tolist() == expected[part].tolist()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_infinite_pixels_reach_no_point_outside(mode, requires_grad):
+    image = lamella.full((1, 1, 5, 5), 2.0)
+    image[0, 0, 0, 0] = math.inf
+    grid = lamella.tensor([[[[5.0, 5.0], [0.4, 0.4], [-5.0, 0.0]]]])
+    image.requires_grad_(requires_grad)
+    out = lamella.nn.functional.grid_sample(image, grid, mode=mode, align_corners=False)
+    assert out.flatten().tolist() == pytest.approx([0.0, 2.0, 0.0])
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_rows_of_padding_may_be_nan(mode, requires_grad):
+    table = lamella.tensor([[1.0, 2.0], [math.nan, math.inf], [3.0, 4.0]])
+    table.requires_grad_(requires_grad)
+    places, starts = lamella.tensor([0, 1, 2, 1]), lamella.tensor([0, 2])
+    out = lamella.nn.functional.embedding_bag(places, table, starts, mode=mode, padding_idx=1)
+    assert out.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    if requires_grad:
+        out.sum().backward()
+        assert table.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_places_that_are_not_finite(mode, padding, requires_grad):
+    image = torch.arange(9.0).reshape(1, 1, 3, 3)
+    places = [math.nan, math.inf, -math.inf, 0.0, -0.0, 0.3, -5.0]
+    grid = torch.tensor([[[[x, y] for x in places for y in (0.0, 0.4)]]])
+
+    def sample(m, image, grid):
+        image = image.detach().clone().requires_grad_(requires_grad)
+        return m.nn.functional.grid_sample(image, grid, mode, padding, align_corners=False)
+
+    got = sample(lamella, to_lamella(image), to_lamella(grid)).flatten().tolist()
+    expected = sample(torch, image, grid).flatten().tolist()
+    assert got == pytest.approx(expected, rel=1e-5, nan_ok=True)

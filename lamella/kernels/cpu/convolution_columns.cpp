@@ -8,9 +8,9 @@
 namespace lamella::native {
 namespace {
 
-// For each line of output positions of the kernel's element `tap`, in order: f(first input position
-// of the line in the channel, first output, outputs [begin, end) of the line that lie in the
-// input). The line's output x is at input `first + x * stride[2]`.
+// Calls f(first, o, begin, end) for each line of output positions of the kernel's element `tap`, in
+// order: `o` is the line's first output. Its outputs begin <= x < end are gathered from the
+// channel's inputs first + x * stride[2]; the others lie in the padding.
 template <class F>
 void walk_lines(const Volume& v, int64_t tap, F&& f) {
   int64_t tw = tap % v.kernel[2], th = tap / v.kernel[2] % v.kernel[1],

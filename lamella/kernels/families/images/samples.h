@@ -7,7 +7,7 @@ namespace lamella::images {
 enum Mode : uint8_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : uint8_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
-// Of one image, whose planes have less than 2^31 pixels.
+// The points that are sampled of one image; its planes have less than 2^31 pixels.
 template <class T>
 struct Samples {
   const T* image;  // [channels, size[0], size[1]]

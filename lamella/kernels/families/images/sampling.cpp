@@ -49,17 +49,18 @@ Tensor padded(const Tensor& x, int64_t size, int64_t padding, bool align_corners
   if (padding == kReflection) {
     inside = align_corners ? reflected(x, 0, 2 * (size - 1)) : reflected(x, -1, 2 * size - 1);
   }
-  return inside.clamp(0, size - 1);
+  return lamella::where(inside.isnan(), 0, inside).clamp(0, size - 1);  // NaN is placed at 0
 }
 
 struct Tap {
-  Tensor index, weight;  // weights are 0 outside of the image; an undefined weight is 1
+  Tensor index, weight, inside;  // weights are 0 where the place is not inside of the image
 };
 
 Tap tap_at(const Tensor& place, const Tensor& weight, int64_t size) {
   const Tensor inside = place.ge(0).logical_and(place.le(size - 1));
   const Tensor mask = inside.to(place.scalar_type());
-  return {lamella::where(inside, place, 0).to(kLong), weight.defined() ? weight.mul(mask) : mask};
+  return {lamella::where(inside, place, 0).to(kLong), weight.defined() ? weight.mul(mask) : mask,
+          inside};
 }
 
 // Weights of four points for the position at distance `t` after the second point (R. Keys, Cubic
@@ -165,16 +166,20 @@ Tensor sample(const char* op, const Tensor& input, const Tensor& grid, int64_t m
   Tensor sum;
   std::vector<size_t> at(axes.size(), 0);
   for (bool more = true; more;) {
-    Tensor index, weight;
+    Tensor index, weight, inside;
     for (size_t d = 0; d < axes.size(); ++d) {
       const Tap& tap = axes[d][at[d]];
       index =
           d == 0 ? tap.index : index.mul(input.size(static_cast<int64_t>(2 + d))).add(tap.index);
       weight = d == 0 ? tap.weight : weight.mul(tap.weight);
+      inside = d == 0 ? tap.inside : inside.logical_and(tap.inside);
     }
     Dims wide = {input.size(0), input.size(1), index.numel() / std::max<int64_t>(1, input.size(0))};
     const Tensor all = index.reshape({input.size(0), 1, wide[2]}).expand(wide);
-    const Tensor part = flat.gather(2, all).mul(weight.reshape({input.size(0), 1, wide[2]}));
+    const Dims each = {input.size(0), 1, wide[2]};
+    // A pixel that is not finite reaches no point outside of the image.
+    const Tensor pixels = lamella::where(inside.reshape(each), flat.gather(2, all), 0);
+    const Tensor part = pixels.mul(weight.reshape(each));
     sum = sum.defined() ? sum.add(part) : part;
     more = false;
     for (size_t d = axes.size(); d-- > 0 && !more;) {

@@ -120,9 +120,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> _embedding_bag(
     result = empty.scatter_reduce(0, at, low, "amax", false);
     result = lamella::where(sizes.unsqueeze(1).eq(0), 0, result);
   } else {
-    Tensor parts = rows;
-    if (padding_idx >= 0) parts = rows.mul(counts.unsqueeze(1).to(rows.scalar_type()));
-    if (weighted) parts = parts.mul(per_sample_weights->unsqueeze(1));
+    // Rows that do not count may be NaN or infinite, and so may their weights.
+    const bool pads = padding_idx >= 0;
+    Tensor parts = pads ? lamella::where(counts.unsqueeze(1), rows, 0) : rows;
+    if (weighted) {
+      const Tensor& factors = *per_sample_weights;
+      parts = parts.mul((pads ? lamella::where(counts, factors, 0) : factors).unsqueeze(1));
+    }
     result = empty.index_add(0, bag, parts);
     if (mode == 1) result = result.div(sizes.clamp_min(1).unsqueeze(1).to(rows.scalar_type()));
   }

@@ -38,17 +38,17 @@ void pad(T* place, int64_t size, Padding padding, bool align_corners) {
   }
   const T last = static_cast<T>(size - 1);
   for (int j = 0; j < kBlock; ++j) {
-    const T x = place[j] < 0 ? T(0) : place[j];
+    const T x = place[j] > 0 ? place[j] : T(0);  // NaN is placed at 0
     place[j] = x > last ? last : x;
   }
 }
-// Pixels outside of the image have the weight 0.
+// A position outside of the image has the index -1, whose pixel is 0, and the weight 0.
 template <class T>
 void set_tap(const T* place, const T* weight, int64_t size, int k, Taps<T>* taps) {
   const T last = static_cast<T>(size - 1);
   for (int j = 0; j < kBlock; ++j) {
     const bool inside = (place[j] >= 0) & (place[j] <= last);
-    taps->index[k][j] = static_cast<int32_t>(inside ? place[j] : T(0));
+    taps->index[k][j] = static_cast<int32_t>(inside ? place[j] : T(-1));
     taps->weight[k][j] = weight[j] * (inside ? T(1) : T(0));
   }
 }
@@ -118,16 +118,22 @@ void sample_block(const Samples<T>& s, int64_t begin, int64_t n) {
   for (int a = 0; a < taps[0].count; ++a) {
     for (int b = 0; b < taps[1].count; ++b, ++count) {
       for (int j = 0; j < kBlock; ++j) {
-        index[count][j] = taps[0].index[a][j] * wide + taps[1].index[b][j];
+        const int32_t row = taps[0].index[a][j], column = taps[1].index[b][j];
+        index[count][j] = (row | column) < 0 ? -1 : row * wide + column;
         weight[count][j] = taps[0].weight[a][j] * taps[1].weight[b][j];
       }
     }
   }
   for (int64_t c = 0; c < s.channels; ++c) {
     const T* plane = s.image + c * s.size[0] * s.size[1];
-    for (int j = 0; j < kBlock; ++j) sum[j] = plane[index[0][j]] * weight[0][j];
+    auto product = [&](int k, int j) {
+      const int32_t at = index[k][j];
+      const T pixel = plane[at < 0 ? 0 : at];
+      return (at < 0 ? T(0) : pixel) * weight[k][j];
+    };
+    for (int j = 0; j < kBlock; ++j) sum[j] = product(0, j);
     for (int k = 1; k < count; ++k) {
-      for (int j = 0; j < kBlock; ++j) sum[j] += plane[index[k][j]] * weight[k][j];
+      for (int j = 0; j < kBlock; ++j) sum[j] += product(k, j);
     }
     std::copy(sum, sum + n, s.out + c * s.points + begin);
   }
