@@ -229,3 +229,30 @@ def test_errors(call, text):
     with pytest.raises(RuntimeError) as error:
         call(lamella.ones(3))
     assert str(error.value).startswith(text)
+
+
+class Counts(lamella.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", lamella.zeros(1))
+        self.part = lamella.nn.Linear(1, 1)
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return x + self.count, len(list(self.parameters()))
+
+
+def test_functional_call_of_a_module_that_is_a_part_of_itself():
+    module = Counts()
+    module.part.whole = module
+    given = {"part.whole.part.whole.count": lamella.tensor([5.0])}
+    result = lamella.func.functional_call(module, given, lamella.zeros(1), tie_weights=False)
+    assert (result[0].item(), module.count.item()) == (6, 0)
+
+
+@pytest.mark.parametrize("kind", [lamella.nn.Parameter, lamella.Tensor])
+def test_functional_call_with_another_name(kind):
+    module, extra = Counts(), kind(lamella.ones(1))
+    _, count = lamella.func.functional_call(module, {"part.extra": extra}, lamella.zeros(1))
+    assert count == (3 if kind is lamella.nn.Parameter else 2)
+    assert not hasattr(module.part, "extra")

@@ -9,6 +9,7 @@ from lamella import Tensor
 from lamella.nn.modules.batchnorm import _BatchNorm
 from lamella.nn.modules.container import ModuleList
 from lamella.nn.modules.module import Module
+from lamella.nn.parameter import Parameter
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
@@ -27,7 +28,8 @@ def functional_call(
 
     parameter_and_buffer_dicts: a dictionary, or several without common names. tie_weights: replaces
     a parameter that has several names under all of them. strict: the dictionaries must have exactly
-    the names of all parameters and buffers; otherwise other names are attributes during the call.
+    the names of all parameters and buffers; otherwise other names are parameters or attributes
+    during the call.
     """
     dicts = parameter_and_buffer_dicts
     dicts = (dicts,) if isinstance(dicts, Mapping) else tuple(dicts)
@@ -38,7 +40,12 @@ def functional_call(
                 raise ValueError(f"functional_call: '{name}' is given twice")
             given[name] = tensor
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    places = _places(module)
+    # A module that is a part of itself has no end of names: without need they are not listed.
+    places = _places(module) if tie_weights or strict else {}
+    for name in given:
+        place = None if name in places else _place(module, name)
+        if place is not None:
+            places[name] = place
     unknown = [name for name in given if name not in places]
     if strict and unknown:
         raise RuntimeError(
@@ -54,8 +61,10 @@ def functional_call(
             + ", ".join(f"'{name}'" for name in missing)
         )
     for name in unknown:
-        owner, _, key = name.rpartition(".")
-        places[name] = (module.get_submodule(owner).__dict__, key)
+        path, _, key = name.rpartition(".")
+        owner = module.get_submodule(path)
+        is_parameter = isinstance(given[name], Parameter)
+        places[name] = (owner._parameters if is_parameter else owner.__dict__, key)
     before = {name: places[name][0].get(places[name][1]) for name in given}
     try:
         for name, tensor in given.items():
@@ -66,9 +75,23 @@ def functional_call(
         for name, tensor in before.items():
             entries, key = places[name]
             if name in unknown and tensor is None:
-                del entries[key]
+                entries.pop(key, None)
             else:
                 entries[key] = tensor
+
+
+def _place(module: Module, name: str) -> tuple[Any, str] | None:
+    """The dictionary that holds the parameter or buffer of a dotted name, and its key there."""
+    path, _, key = name.rpartition(".")
+    owner: Any = module
+    for part in path.split(".") if path else ():
+        owner = owner._modules.get(part)
+        if owner is None:
+            return None
+    for entries in (owner._parameters, owner._buffers):
+        if entries.get(key) is not None:
+            return entries, key
+    return None
 
 
 def _places(module: Module) -> dict[str, tuple[Any, str]]:
