@@ -70,13 +70,12 @@ double log_add(double a, double b) {
 }
 
 // Reads the elements one by one, because the memory of wrapped tensors cannot be read directly.
-Dims lengths_of(const Tensor& t) {
-  const Tensor flat = t.reshape({-1});
-  Dims result;
-  for (int64_t i = 0; i < flat.numel(); ++i) {
-    result.push_back(flat.select(0, i).item().toLong());
-  }
-  return result;
+Dims lengths_of(const Tensor& t, const char* name) {
+  LAMELLA_CHECK_TYPE(is_integral(t.scalar_type(), false), "ctc_loss: expected '", name,
+                     "' to be integers, got ", t.scalar_type());
+  const Tensor flat = t.reshape({-1}).cpu().to(kLong).contiguous();
+  const auto* lengths = flat.const_data_ptr<int64_t>();
+  return Dims(lengths, lengths + flat.numel());
 }
 
 struct Sequences {
@@ -280,8 +279,9 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, IntArrayRef inpu
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, int64_t reduction,
                 bool zero_infinity) {
-  return aten::ctc_loss(log_probs, targets, lengths_of(input_lengths), lengths_of(target_lengths),
-                        blank, reduction, zero_infinity);
+  return aten::ctc_loss(log_probs, targets, lengths_of(input_lengths, "input_lengths"),
+                        lengths_of(target_lengths, "target_lengths"), blank, reduction,
+                        zero_infinity);
 }
 
 }  // namespace aten::native
