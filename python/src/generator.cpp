@@ -134,13 +134,13 @@ PyMethodDef functions[] = {{"_default_generator", default_generator, METH_NOARGS
 }  // namespace
 
 PyObject* generator_object(lamella_object* owned) {
-  auto* object = reinterpret_cast<PyGenerator*>(GeneratorType.tp_alloc(&GeneratorType, 0));
-  if (object == nullptr) {
-    Generator::adopt(owned);
-    return nullptr;
-  }
-  object->generator = owned;
-  return reinterpret_cast<PyObject*>(object);
+  Generator generator = Generator::adopt(owned);
+  return guarded([&]() -> PyObject* {
+    GeneratorImpl::of(generator);  // one of a class of its own has no Python object
+    auto* object = reinterpret_cast<PyGenerator*>(GeneratorType.tp_alloc(&GeneratorType, 0));
+    if (object != nullptr) object->generator = generator.unsafe_release();
+    return reinterpret_cast<PyObject*>(object);
+  });
 }
 
 int add_generator(PyObject* module) {

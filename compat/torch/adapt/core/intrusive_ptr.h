@@ -35,6 +35,16 @@ class intrusive_ptr_target : private lamella_class_object {
  protected:
   // Called when the last strong reference ends. The object is freed with the last weak one.
   virtual void release_resources() {}
+  // The object as a generator with these keys, which take the place of a class name.
+  lamella_object* as_generator(uint64_t keys) {
+    object.reserved = LAMELLA_OBJECT_OF_GENERATOR;
+    static_assert(sizeof(class_name) == sizeof(keys));
+    __builtin_memcpy(&class_name, &keys, sizeof(keys));
+    return &object;
+  }
+  static intrusive_ptr_target* of(lamella_object* object) {
+    return static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
+  }
 
  private:
   template <class Self, class T, class Null>
@@ -44,8 +54,7 @@ class intrusive_ptr_target : private lamella_class_object {
   template <class T, class Null>
   friend class weak_intrusive_ptr;
   static void end(lamella_object* object) {
-    auto* target =
-        static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
+    intrusive_ptr_target* target = of(object);
     target->release_resources();
     target->drop_weak();
   }

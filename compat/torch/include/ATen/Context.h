@@ -86,12 +86,6 @@ LAMELLA_FOR_EACH(LAMELLA_HAS, CUDA, MPS, XPU, HIP, XLA, MKL, MKLDNN, LAPACK, Ope
 
 namespace detail {
 inline Generator getDefaultCPUGenerator() { return globalContext().defaultGenerator(); }
-inline Generator createCPUGenerator(uint64_t seed = 67280421310721) {
-  lamella_object* generator = nullptr;
-  lamella::detail::check(
-      lamella_generator_make(static_cast<uint8_t>(DeviceType::CPU), 0, seed, &generator));
-  return Generator::adopt(generator);
-}
 }  // namespace detail
 
 // Seeds the default generators of all devices.
@@ -99,8 +93,9 @@ inline void manual_seed(uint64_t seed) {
   for (DeviceType type : {DeviceType::CPU, DeviceType::CUDA}) {
     for (int32_t i = 0; i < lamella_device_count(static_cast<uint8_t>(type)); ++i) {
       Device device(type, static_cast<DeviceIndex>(i));
-      lamella::detail::check(
-          lamella_generator_seed(globalContext().defaultGenerator(device).get(), seed));
+      Generator generator = globalContext().defaultGenerator(device);
+      std::lock_guard lock(generator.mutex());
+      generator.set_current_seed(seed);
     }
   }
 }
