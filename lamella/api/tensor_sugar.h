@@ -59,7 +59,9 @@ class TensorMemory {
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
   // Identifies the storage: equal for tensors that share it, different for others.
-  lamella_storage* unsafeGetStorageImpl() const { return tensor_.impl()->storage; }
+  lamella_storage* unsafeGetStorageImpl() const {
+    return tensor_.defined() ? tensor_.impl()->storage : nullptr;
+  }
   bool is_alias_of(const TensorMemory& other) const {
     return unsafeGetStorageImpl() == other.unsafeGetStorageImpl();
   }

@@ -22,8 +22,8 @@ class Generator {
   lamella_object* unsafe_release() { return object_.unsafe_release(); }
   bool operator==(const Generator& other) const = default;
 
-  // The generator with PyTorch's members, which Generator has as well. These need
-  // generator_object.h.
+  // The generator with PyTorch's members, which Generator has as well. These need the
+  // header that defines it.
   GeneratorObject* unsafeGetGeneratorImpl() const;
   template <class T, class Null>
   explicit Generator(const intrusive_ptr<T, Null>& object) : Generator(object->handle()) {}

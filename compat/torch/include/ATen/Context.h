@@ -86,6 +86,9 @@ LAMELLA_FOR_EACH(LAMELLA_HAS, CUDA, MPS, XPU, HIP, XLA, MKL, MKLDNN, LAPACK, Ope
 
 namespace detail {
 inline Generator getDefaultCPUGenerator() { return globalContext().defaultGenerator(); }
+inline Generator createCPUGenerator(uint64_t seed = default_rng_seed_val) {
+  return make_generator<CPUGeneratorImpl>(seed);
+}
 }  // namespace detail
 
 // Seeds the default generators of all devices.

@@ -1,9 +1,12 @@
-// GeneratorObject: PyTorch's GeneratorImpl. Classes that derive from it are generators of their
-// own, for the kernels of their keys; Lamella's own kernels refuse them.
+// c10::GeneratorImpl, at::CPUGeneratorImpl and the members of at::Generator. Classes that derive
+// from these are generators of their own, for the kernels of their keys; Lamella's own kernels
+// refuse them.
 #pragma once
+#include <c10/lamella_names.h>
 #include <sys/random.h>
 
-#include <mutex>
+#include <torch/standard_headers.h>
+
 #include <typeinfo>
 
 #include "lamella/abi/backend.h"
@@ -226,3 +229,13 @@ T* get_generator_or_default(const std::optional<Generator>& generator, const Gen
 }
 
 }  // namespace lamella
+
+namespace c10 {
+using GeneratorImpl = lamella::GeneratorObject;
+namespace detail {
+constexpr uint64_t default_rng_seed_val = lamella::CPUGeneratorImpl::kDefaultSeed;
+}
+}  // namespace c10
+namespace at {
+using c10::detail::default_rng_seed_val;
+}  // namespace at
