@@ -43,6 +43,12 @@ class TensorMemory {
   TensorMemory() = default;
   explicit TensorMemory(TensorBase tensor) : tensor_(std::move(tensor)) {}
   operator bool() const { return tensor_.defined(); }  // NOLINT: as in PyTorch
+  // All of the memory, as a tensor of one dimension.
+  LAMELLA_LAZY operator detail::Lazily<lazy_, Tensor>() const {
+    const detail::Lazily<lazy_, Tensor> one(tensor_);
+    if (!one.defined()) return one;
+    return one.as_strided({static_cast<int64_t>(nbytes() / one.itemsize())}, {1}, 0);
+  }
   // One of the tensors that have the memory.
   const TensorBase& tensor() const { return tensor_; }
   size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_.impl()); }

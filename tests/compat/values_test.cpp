@@ -70,6 +70,26 @@ TEST(Values, HoldStreamsAndStorages) {
   EXPECT_EQ(at::TensorMemory().unsafeGetStorageImpl(), nullptr);
 }
 
+TEST(Storages, AreSet) {
+  at::Tensor x = at::arange(6).view({2, 3}), y = at::zeros({}, at::kLong);
+  y.set_(x.storage());
+  EXPECT_TRUE(at::equal(y, at::arange(6)));
+  y.set_(x.slice(0, 1).storage(), 1, {2, 2}, {3, 1});
+  EXPECT_TRUE(at::equal(y, x.slice(1, 1)));
+  EXPECT_TRUE(y.is_alias_of(x));
+  EXPECT_EQ(error_of([&] { y.set_(at::TensorMemory()); }),
+            "set_: expected 'source' to be int64, got undefined");
+}
+
+TEST(OperatorName, HasANamespace) {
+  c10::OperatorName name("add", "out");
+  EXPECT_FALSE(name.getNamespace().has_value());
+  EXPECT_TRUE(name.setNamespaceIfNotSet("aten"));
+  EXPECT_FALSE(name.setNamespaceIfNotSet("other"));
+  EXPECT_EQ(name.name, "aten::add");
+  EXPECT_EQ(*name.getNamespace(), "aten");
+}
+
 TEST(Values, MoveAndSwap) {
   IValue one("text"), two(std::vector<int64_t>{1});
   one.swap(two);

@@ -73,6 +73,7 @@ lamella::TensorKind& kept_kind(ScalarType type) {
   return kinds[static_cast<size_t>(type)];
 }
 inline lamella::TensorKind& CPU(ScalarType type) { return kept_kind<DeviceType::CPU>(type); }
+inline lamella::TensorKind& MPS(ScalarType type) { return kept_kind<DeviceType::MPS>(type); }
 inline lamella::TensorKind& CUDA(ScalarType type) { return kept_kind<DeviceType::CUDA>(type); }
 
 inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarType type) {

@@ -84,10 +84,12 @@ inline TensorType TensorType::create(std::optional<lamella::ScalarType>,
                                      lamella::IntArrayRef strides, std::optional<bool>) {
   std::vector<int64_t> order;
   const auto count = static_cast<int64_t>(sizes.size());
-  for (int64_t i = count - 1; i >= 0; --i) order.push_back(i);
   const bool channels_last =
       (count == 4 || count == 5) && lamella::detail::strides_like_channels_last(sizes, strides);
-  if (channels_last) std::rotate(order.begin(), order.end() - 2, order.end() - 1);
+  if (channels_last) order.push_back(1);
+  for (int64_t d = count - 1; d >= 0; --d) {
+    if (d != 1 || !channels_last) order.push_back(d);
+  }
   std::vector<int64_t> contiguous(sizes.size());
   lamella::contiguous_strides(sizes, contiguous.data());
   const bool is_sorted = channels_last || lamella::IntArrayRef(contiguous) == strides;
