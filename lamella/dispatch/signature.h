@@ -42,7 +42,6 @@ namespace lamella::abi {
 struct KeySource {
   uint64_t keys = 0;
   uint64_t device = 0;  // of a Device argument: used if there is no tensor
-  uint64_t generator = 0;
 };
 inline uint64_t device_keys(Device device) { return default_key_set(device.type(), true); }
 inline uint64_t generator_keys(const lamella_object* generator) {
@@ -56,7 +55,7 @@ inline void add_keys(KeySource& source, const T& value) {
   } else if constexpr (std::is_same_v<T, Device>) {
     source.device = device_keys(value);
   } else if constexpr (std::is_same_v<T, Generator>) {
-    source.generator = generator_keys(value.get());
+    source.keys |= generator_keys(value.get());
   } else if constexpr (std::is_same_v<T, IValue>) {
     if (value.isTensor() && value.value().as.tensor)
       source.keys |= value.value().as.tensor->key_set;
@@ -80,16 +79,12 @@ inline void add_keys(KeySource& source, const std::vector<T>& list) {
 }
 // Calls without a tensor go to the Device argument's backend, else to the CPU; those whose only
 // tensors are undefined have no keys.
-[[gnu::always_inline]] inline uint64_t joined_keys(const KeySource& source, bool has_tensor) {
-  if (has_tensor || source.keys != 0) return source.keys | source.generator;
-  uint64_t device = source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
-  return device | source.generator;
-}
 template <class... A>
 [[gnu::always_inline]] inline uint64_t keys_of(const A&... arguments) {
   KeySource source;
   (add_keys(source, arguments), ...);
-  return joined_keys(source, (is_tensor<A> || ...));
+  if ((is_tensor<A> || ...) || source.keys != 0) return source.keys;
+  return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 [[gnu::always_inline]] inline uint64_t with_thread(uint64_t keys, const lamella_operator* op,
                                                    const lamella_thread_state& thread) {
@@ -116,10 +111,11 @@ template <class... A>
     } else if (value.tag == LAMELLA_DEVICE) {
       source.device = device_keys(IValue::unpack_device(value.as.i));
     } else if (value.tag == LAMELLA_GENERATOR) {
-      source.generator = generator_keys(static_cast<const lamella_object*>(value.as.pointer));
+      source.keys |= generator_keys(static_cast<const lamella_object*>(value.as.pointer));
     }
   }
-  return joined_keys(source, has_tensor);
+  if (has_tensor || source.keys != 0) return source.keys;
+  return source.device != 0 ? source.device : device_keys(Device(DeviceType::CPU));
 }
 
 // ---- Positions of the arguments that are returned by reference --------------------------------
