@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/Generator.h>
 #include <ATen/core/TransformationHelper.h>
+#include <c10/util/Exception.h>
 
 namespace at {
 
