@@ -188,18 +188,24 @@ typedef struct lamella_block {
 /* A reference-counted object of any library: generators, custom classes. */
 typedef struct lamella_object {
   uint32_t references; /* atomic */
-  uint32_t reserved;   /* 0, or LAMELLA_OBJECT_OF_CLASS */
+  uint32_t reserved;   /* 0, LAMELLA_OBJECT_OF_CLASS or LAMELLA_OBJECT_OF_GENERATOR */
   void (*destroy)(struct lamella_object*);
 } lamella_object;
 
 /* `reserved` of an object that begins a lamella_class_object: its class is registered, and
  * `class_name`, "__torch__.torch.classes.ns.Name" in schemas, is the same text for all of its
  * objects and lives as long as the library that registered it. */
-enum { LAMELLA_OBJECT_OF_CLASS = 1 };
+enum { LAMELLA_OBJECT_OF_CLASS = 1, LAMELLA_OBJECT_OF_GENERATOR = 2 };
 typedef struct lamella_class_object {
   lamella_object object;
   const char* class_name;
 } lamella_class_object;
+/* `reserved` of an object that begins this, a generator of a class of its own: the keys join those
+ * of the arguments of a call, so that it reaches kernels that know the class. */
+typedef struct lamella_generator_object {
+  lamella_object object;
+  uint64_t key_set;
+} lamella_generator_object;
 
 /* A block for `size` elements of `tag`, one reference, elements zeroed; *value is set to own it. */
 LAMELLA_ABI_API lamella_status lamella_value_allocate(uint8_t tag, size_t size,

@@ -150,6 +150,27 @@ LAMELLA_ABI_API lamella_status lamella_generator_make(
 /* The one that operators on the device use when they are given none; the same each time. Owned. */
 LAMELLA_ABI_API lamella_status lamella_generator_default(
     uint8_t type, int8_t device, lamella_object** generator) LAMELLA_ABI_NOEXCEPT;
+/* What a generator has. Operators hold the lock while they draw, and callers of the functions below
+ * do, except for lamella_generator_draw(), which takes it. These functions fail for generators of a
+ * class of another library. */
+typedef struct lamella_generator_parts {
+  void* mutex;                /* std::mutex* */
+  lamella_object** companion; /* kept with the generator for its callers; NULL at first. Atomic */
+  uint64_t seed;              /* as given last */
+  uint8_t device_type;
+  int8_t device_index;
+} lamella_generator_parts;
+LAMELLA_ABI_API lamella_status lamella_generator_inspect(
+    lamella_object* generator, lamella_generator_parts* parts) LAMELLA_ABI_NOEXCEPT;
+/* *size is the size of `bytes` (which may be NULL), and becomes that of the whole state. */
+LAMELLA_ABI_API lamella_status lamella_generator_state(lamella_object* generator, uint8_t* bytes,
+                                                       size_t* size) LAMELLA_ABI_NOEXCEPT;
+LAMELLA_ABI_API lamella_status lamella_generator_set_state(lamella_object* generator,
+                                                           const uint8_t* bytes,
+                                                           size_t size) LAMELLA_ABI_NOEXCEPT;
+/* Draws `count` words of 32 random bits from a generator of the CPU. */
+LAMELLA_ABI_API lamella_status lamella_generator_words(lamella_object* generator, uint32_t* words,
+                                                       size_t count) LAMELLA_ABI_NOEXCEPT;
 /* Begins the stream of a seed. */
 LAMELLA_ABI_API lamella_status lamella_generator_seed(lamella_object* generator,
                                                       uint64_t seed) LAMELLA_ABI_NOEXCEPT;

@@ -43,6 +43,12 @@ class TensorMemory {
   TensorMemory() = default;
   explicit TensorMemory(TensorBase tensor) : tensor_(std::move(tensor)) {}
   operator bool() const { return tensor_.defined(); }  // NOLINT: as in PyTorch
+  // All of the memory, as a tensor of one dimension.
+  LAMELLA_LAZY operator detail::Lazily<lazy_, Tensor>() const {
+    const detail::Lazily<lazy_, Tensor> one(tensor_);
+    if (!one.defined()) return one;
+    return one.as_strided({static_cast<int64_t>(nbytes() / one.itemsize())}, {1}, 0);
+  }
   // One of the tensors that have the memory.
   const TensorBase& tensor() const { return tensor_; }
   size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_.impl()); }
@@ -59,7 +65,9 @@ class TensorMemory {
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
   // Identifies the storage: equal for tensors that share it, different for others.
-  lamella_storage* unsafeGetStorageImpl() const { return tensor_.impl()->storage; }
+  lamella_storage* unsafeGetStorageImpl() const {
+    return tensor_.defined() ? tensor_.impl()->storage : nullptr;
+  }
   bool is_alias_of(const TensorMemory& other) const {
     return unsafeGetStorageImpl() == other.unsafeGetStorageImpl();
   }

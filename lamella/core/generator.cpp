@@ -1,4 +1,5 @@
 // The CPU's random number generator, and the default generators of all devices.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -46,6 +47,8 @@ GeneratorImpl::GeneratorImpl(Device device_value)
 
 GeneratorImpl& GeneratorImpl::of(const Generator& generator) {
   LAMELLA_CHECK(generator.defined(), "Generator: expected a defined generator");
+  LAMELLA_CHECK(generator.get()->reserved == 0,
+                "Generator: expected a generator of Lamella, got one of a class of its own");
   return *static_cast<GeneratorImpl*>(generator.get());
 }
 
@@ -300,10 +303,34 @@ lamella_status lamella_generator_default(uint8_t type, int8_t device,
 }
 
 lamella_status lamella_generator_seed(lamella_object* generator, uint64_t seed) noexcept {
+  return detail::guarded(
+      [&] { GeneratorImpl::of(Generator::borrow(generator)).set_current_seed(seed); });
+}
+lamella_status lamella_generator_inspect(lamella_object* generator,
+                                         lamella_generator_parts* parts) noexcept {
   return detail::guarded([&] {
     GeneratorImpl& engine = GeneratorImpl::of(Generator::borrow(generator));
-    std::lock_guard lock(engine.mutex);
-    engine.set_current_seed(seed);
+    *parts = {&engine.mutex, &engine.companion, engine.current_seed(),
+              static_cast<uint8_t>(engine.device.type()), engine.device.index()};
+  });
+}
+lamella_status lamella_generator_state(lamella_object* generator, uint8_t* bytes,
+                                       size_t* size) noexcept {
+  return detail::guarded([&] {
+    std::vector<uint8_t> state = GeneratorImpl::of(Generator::borrow(generator)).get_state();
+    if (bytes != nullptr) std::memcpy(bytes, state.data(), std::min(*size, state.size()));
+    *size = state.size();
+  });
+}
+lamella_status lamella_generator_set_state(lamella_object* generator, const uint8_t* bytes,
+                                           size_t size) noexcept {
+  return detail::guarded(
+      [&] { GeneratorImpl::of(Generator::borrow(generator)).set_state(bytes, size); });
+}
+lamella_status lamella_generator_words(lamella_object* generator, uint32_t* words,
+                                       size_t count) noexcept {
+  return detail::guarded([&] {
+    CpuGenerator::of(Generator::borrow(generator)).random_words(words, static_cast<int64_t>(count));
   });
 }
 lamella_status lamella_generator_draw(lamella_object* generator, uint64_t* words,

@@ -17,7 +17,7 @@ struct LAMELLA_PRIVATE_API GeneratorImpl : lamella_object {
   explicit GeneratorImpl(Device device_value);
   GeneratorImpl(const GeneratorImpl&) = delete;
   GeneratorImpl& operator=(const GeneratorImpl&) = delete;
-  virtual ~GeneratorImpl() = default;
+  virtual ~GeneratorImpl() { ObjectRef<>::adopt(companion); }
 
   virtual void set_current_seed(uint64_t seed) = 0;
   virtual uint64_t current_seed() const = 0;
@@ -28,11 +28,12 @@ struct LAMELLA_PRIVATE_API GeneratorImpl : lamella_object {
   virtual void set_state(const uint8_t* bytes, size_t size) = 0;
   virtual Generator clone() const = 0;
 
-  // Throws if the generator is undefined.
+  // Throws if the generator is undefined or of a class of another library.
   static GeneratorImpl& of(const Generator& generator);
 
   const Device device;
   std::mutex mutex;
+  lamella_object* companion = nullptr;  // of lamella_generator_parts
 };
 
 // The 32-bit Mersenne twister MT19937 (M. Matsumoto, T. Nishimura, ACM TOMACS 8 (1998) 3) with

@@ -66,6 +66,13 @@ class intrusive_ptr;
 class ValueTypePtr;
 class TextOfValue;
 class TupleOfValue;
+class Stream;
+class TensorMemory;
+template <class T>
+class ObjectOfValue;
+class BlobOfValue;
+class FutureOfValue;
+class EnumOfValue;
 namespace abi {
 template <class T>
 struct ToValue;
@@ -163,17 +170,16 @@ class IValue {
     return *this;
   }
   IValue& operator=(IValue&& other) noexcept {
-    if (!detail::tag_owns(value_)) [[likely]] {
-      detail::copy_value(value_, other.value_);
-      other.clear();
-    } else {
-      detail::swap_plain(value_, other.value_);
-    }
+    const lamella_value former = value_;
+    detail::copy_value(value_, other.value_);
+    other.clear();
+    if (detail::tag_owns(former)) adopt(former);
     return *this;
   }
   ~IValue() {
     if (detail::tag_owns(value_)) release();
   }
+  void swap(IValue& other) noexcept { detail::swap_plain(value_, other.value_); }
 
   // An owned copy of a borrowed value; the borrowed one stays with its owner.
   static IValue from_borrowed(const lamella_value& value) {
@@ -198,8 +204,9 @@ class IValue {
   // Whether it holds a counted pointer, and how many values hold that one; 1 for plain values.
   bool isPtrType() const { return detail::tag_owns(value_) && value_.as.pointer != nullptr; }
   const void* internalToPointer() const { return value_.as.pointer; }
+  const void* unsafeToTensorImpl() const { return value_.as.tensor; }
   LAMELLA_LAZY size_t use_count() const {
-    if (!isPtrType()) return 1;
+    if (!isPtrType()) return isTensor() ? 0 : 1;
     const bool block = (value_.flags & LAMELLA_VALUE_BLOCK) != 0;
     const uint32_t& references =
         isTensor() ? value_.as.tensor->references
@@ -290,6 +297,10 @@ class IValue {
     return ArrayRef<T>(toIntList()).vec();
   }
   template <class T = int64_t>
+  std::vector<T> toDimVector() const {
+    return toIntVector<T>();
+  }
+  template <class T = int64_t>
   std::vector<T> toSymIntVector() const {
     return toIntVector<T>();
   }
@@ -313,8 +324,43 @@ class IValue {
   // TypeError for an object of another class. Needs intrusive_ptr.h.
   template <class T>
   intrusive_ptr<T> toCustomClass() const;
+  template <class T>
+  bool holds() const;
+  // Objects of classes that value_objects.h has.
+  LAMELLA_LAZY bool isBlob() const { return holds<detail::Lazily<lazy_, BlobOfValue>>(); }
+  LAMELLA_LAZY bool isFuture() const { return holds<detail::Lazily<lazy_, FutureOfValue>>(); }
+  LAMELLA_LAZY bool isEnum() const { return holds<detail::Lazily<lazy_, EnumOfValue>>(); }
+  LAMELLA_LAZY bool isStream() const { return holds<ObjectOf<lazy_, Stream>>(); }
+  LAMELLA_LAZY bool isStorage() const { return holds<ObjectOf<lazy_, TensorMemory>>(); }
+  LAMELLA_LAZY auto toFuture() const {
+    return toCustomClass<detail::Lazily<lazy_, FutureOfValue>>();
+  }
+  LAMELLA_LAZY auto toStream() const { return toCustomClass<ObjectOf<lazy_, Stream>>()->value; }
+  LAMELLA_LAZY auto toStorage() const {
+    return toCustomClass<ObjectOf<lazy_, TensorMemory>>()->value;
+  }
+  // Whether both are one object, or equal as plain values; whether they share an object or memory;
+  // equality as a value; a number for unordered containers; all tensors and objects within. These
+  // need value_objects.h.
+  struct HashAliasedIValues;
+  LAMELLA_LAZY bool is(const IValue& other) const;
+  LAMELLA_LAZY bool isAliasOf(const IValue& other) const;
+  LAMELLA_LAZY IValue equals(const IValue& other) const;
+  LAMELLA_LAZY size_t hash() const;
+  LAMELLA_LAZY void getSubValues(detail::Lazily<lazy_, HashAliasedIValues>& values) const;
   // A list of any kind, entry by entry. Needs list.h.
   LAMELLA_LAZY List<IValue> toList() const;
+  LAMELLA_LAZY bool isComplexDoubleList() const {
+    if (value_.tag != LAMELLA_LIST) return false;
+    for (const IValue& entry : elements()) {
+      if (!entry.isComplexDouble()) return false;
+    }
+    return value_.size != 0;
+  }
+  LAMELLA_LAZY auto toComplexDoubleList() const {
+    return to<List<detail::Lazily<lazy_, complex<double>>>>();
+  }
+  LAMELLA_LAZY auto toComplexDoubleVector() const { return toComplexDoubleList<lazy_>().vec(); }
   // Both need dispatch/value_type.h, which documents the results.
   LAMELLA_LAZY ValueTypePtr type() const;
   LAMELLA_LAZY TextOfValue toString() const;
@@ -347,6 +393,8 @@ class IValue {
   }
 
  private:
+  template <int lazy_, class T>
+  using ObjectOf = ObjectOfValue<detail::Lazily<lazy_, T>>;
   IValue(uint8_t tag, ArrayRef<IValue> items) {
     allocate(tag, items.size());
     for (size_t i = 0; i < items.size(); ++i) {

@@ -127,6 +127,12 @@ class TensorBase {
 
   bool defined() const { return tensor_ != nullptr; }
   bool is_same(const TensorBase& other) const { return tensor_ == other.tensor_; }
+  // All strong references together are one of them.
+  uint32_t weak_use_count() const {
+    if (!tensor_) return 0;
+    uint32_t count = __atomic_load_n(&tensor_->weak_references, __ATOMIC_RELAXED);
+    return count != 0 ? count : 1;
+  }
   uint32_t use_count() const {
     return tensor_ ? __atomic_load_n(&tensor_->references, __ATOMIC_RELAXED) : 0;
   }
@@ -312,6 +318,12 @@ class WeakTensorRef {
   // The tensor, or an undefined one if it is gone.
   TensorBase lock() const {
     return TensorBase::adopt(tensor_ && lamella_tensor_lock(tensor_) ? tensor_ : nullptr);
+  }
+  uint32_t use_count() const {
+    return tensor_ ? __atomic_load_n(&tensor_->references, __ATOMIC_ACQUIRE) : 0;
+  }
+  uint32_t weak_use_count() const {
+    return tensor_ ? __atomic_load_n(&tensor_->weak_references, __ATOMIC_RELAXED) : 0;
   }
   bool expired() const {
     return tensor_ == nullptr || __atomic_load_n(&tensor_->references, __ATOMIC_ACQUIRE) == 0;

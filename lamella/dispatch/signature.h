@@ -44,12 +44,18 @@ struct KeySource {
   uint64_t device = 0;  // of a Device argument: used if there is no tensor
 };
 inline uint64_t device_keys(Device device) { return default_key_set(device.type(), true); }
+inline uint64_t generator_keys(const lamella_object* generator) {
+  if (generator == nullptr || generator->reserved != LAMELLA_OBJECT_OF_GENERATOR) return 0;
+  return reinterpret_cast<const lamella_generator_object*>(generator)->key_set;
+}
 template <class T>
 inline void add_keys(KeySource& source, const T& value) {
   if constexpr (is_tensor<T>) {
     if (value.defined()) source.keys |= value.impl()->key_set;
   } else if constexpr (std::is_same_v<T, Device>) {
     source.device = device_keys(value);
+  } else if constexpr (std::is_same_v<T, Generator>) {
+    source.keys |= generator_keys(value.get());
   } else if constexpr (std::is_same_v<T, IValue>) {
     if (value.isTensor() && value.value().as.tensor)
       source.keys |= value.value().as.tensor->key_set;
@@ -57,7 +63,7 @@ inline void add_keys(KeySource& source, const T& value) {
 }
 template <class T>
 inline void add_keys(KeySource& source, const std::optional<T>& value) {
-  if constexpr (is_tensor<T> || std::is_same_v<T, Device>) {
+  if constexpr (is_tensor<T> || std::is_same_v<T, Device> || std::is_same_v<T, Generator>) {
     if (value) add_keys(source, *value);
   }
 }
@@ -104,6 +110,8 @@ template <class... A>
       }
     } else if (value.tag == LAMELLA_DEVICE) {
       source.device = device_keys(IValue::unpack_device(value.as.i));
+    } else if (value.tag == LAMELLA_GENERATOR) {
+      source.keys |= generator_keys(static_cast<const lamella_object*>(value.as.pointer));
     }
   }
   if (has_tensor || source.keys != 0) return source.keys;

@@ -11,8 +11,9 @@ PyTypeObject GeneratorType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 namespace {
 
+// Throws for a generator of a class of another library, which operators alone use.
 GeneratorImpl& generator_of(PyObject* self) {
-  return *static_cast<GeneratorImpl*>(reinterpret_cast<PyGenerator*>(self)->generator);
+  return GeneratorImpl::of(Generator::borrow(reinterpret_cast<PyGenerator*>(self)->generator));
 }
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device", nullptr};
@@ -53,19 +54,21 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
     return PyErr_Format(PyExc_ValueError,
                         "manual_seed: expected 'seed' from -2**63 to 2**64 - 1, got %R", seed);
   }
-  {
+  return guarded([&]() -> PyObject* {
     std::lock_guard lock(generator_of(self).mutex);
     generator_of(self).set_current_seed(value);
-  }
-  Py_INCREF(self);
-  return self;
+    Py_INCREF(self);
+    return self;
+  });
 }
 PyObject* generator_seed(PyObject* self, PyObject*) {
-  std::lock_guard lock(generator_of(self).mutex);
-  return PyLong_FromUnsignedLongLong(generator_of(self).seed());
+  return guarded([&] {
+    std::lock_guard lock(generator_of(self).mutex);
+    return PyLong_FromUnsignedLongLong(generator_of(self).seed());
+  });
 }
 PyObject* generator_initial_seed(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(generator_of(self).current_seed());
+  return guarded([&] { return PyLong_FromUnsignedLongLong(generator_of(self).current_seed()); });
 }
 PyObject* generator_get_state(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
@@ -106,12 +109,14 @@ PyObject* generator_clone(PyObject* self, PyObject*) {
   });
 }
 PyObject* generator_device(PyObject* self, void*) {
-  return device_object(generator_of(self).device);
+  return guarded([&] { return device_object(generator_of(self).device); });
 }
 PyObject* generator_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<lamella.Generator device=%s seed=%llu>",
-                              generator_of(self).device.str().c_str(),
-                              static_cast<unsigned long long>(generator_of(self).current_seed()));
+  return guarded([&] {
+    return PyUnicode_FromFormat("<lamella.Generator device=%s seed=%llu>",
+                                generator_of(self).device.str().c_str(),
+                                static_cast<unsigned long long>(generator_of(self).current_seed()));
+  });
 }
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O, "Seeds the generator; returns it."},

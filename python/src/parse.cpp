@@ -274,6 +274,7 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     case Kind::kGenerator:
       if (!PyObject_TypeCheck(object, &GeneratorType)) return Match::kNo;
       set_list(value, LAMELLA_GENERATOR, reinterpret_cast<PyGenerator*>(object)->generator, 0);
+      frame.keys |= abi::generator_keys(reinterpret_cast<PyGenerator*>(object)->generator);
       return Match::kYes;
     case Kind::kScalarType: {
       ScalarType dtype;

@@ -43,11 +43,11 @@ PyObject* list_object(uint32_t count, F&& item) {
 PyObject* plain_object(const lamella_value& v, SchemaType type, const ValueId** next);
 
 PyObject* generator_state(const lamella_value& value) {
-  auto* generator = static_cast<GeneratorImpl*>(static_cast<lamella_object*>(value.as.pointer));
+  auto& generator = GeneratorImpl::of(IValue::from_borrowed(value).toGenerator());
   std::vector<uint8_t> state;
   {
-    std::lock_guard lock(generator->mutex);
-    state = generator->get_state();
+    std::lock_guard lock(generator.mutex);
+    state = generator.get_state();
   }
   std::string text;
   for (uint8_t byte : state) {

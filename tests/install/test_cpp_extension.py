@@ -220,6 +220,55 @@ USE_OPERATORS = """
 """
 
 
+# A generator of a class of the extension's own, which its kernel draws from.
+GENERATOR = """
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/cpu/DistributionTemplates.h>
+struct Constant : c10::GeneratorImpl {
+  explicit Constant(uint64_t value)
+      : GeneratorImpl(at::kCPU, c10::DispatchKeySet(c10::DispatchKey::CustomRNGKeyId)),
+        value(value) {}
+  uint32_t random() { return value; }
+  uint64_t random64() { return value; }
+  void set_current_seed(uint64_t seed) override { value = seed; }
+  uint64_t current_seed() const override { return value; }
+  uint64_t seed() override { return value; }
+  void set_offset(uint64_t) override {}
+  uint64_t get_offset() const override { return 0; }
+  void set_state(const c10::TensorImpl&) override {}
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override { return {}; }
+  Constant* clone_impl() const override { return new Constant(value); }
+  static at::DeviceType device_type() { return at::kCPU; }
+  uint64_t value;
+};
+at::Tensor& random_(at::Tensor& self, std::optional<at::Generator> generator) {
+  namespace templates = at::native::templates;
+  return templates::random_impl<templates::cpu::RandomKernel, Constant>(self, generator);
+}
+TORCH_LIBRARY_IMPL(aten, CustomRNGKeyId, m) { m.impl("random_", random_); }
+at::Generator constant(uint64_t value) { return at::make_generator<Constant>(value); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("constant", &constant); }
+"""
+USE_GENERATOR = """
+    import pytest
+    import lamella
+    from lamella.utils import cpp_extension
+
+    folder, text = sys.argv[1:]
+    module = cpp_extension.load_inline("generator_ext", text, build_directory=folder)
+    constant = module.constant(42)
+    x = lamella.empty(3, dtype=lamella.int64)
+    assert x.random_(generator=constant).tolist() == [42, 42, 42]
+    assert x.random_(generator=lamella.Generator()).tolist() != [42, 42, 42]
+    refused = "Generator: expected a generator of Lamella, got one of a class of its own"
+    uses = [constant.initial_seed, constant.seed, lambda: constant.device, lambda: repr(constant)]
+    for use in uses:
+        with pytest.raises(RuntimeError) as caught:
+            use()
+        assert str(caught.value) == refused
+"""
+
+
 def in_a_process(body, *arguments):
     environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib" / "python"))
     code = "import os, sys\n" + textwrap.dedent(body)
@@ -232,8 +281,13 @@ def in_a_process(body, *arguments):
 
 @pytest.mark.parametrize(
     "text, use",
-    [(PYBIND, USE_PYBIND), (PLAIN, USE_PLAIN), (OPERATORS, USE_OPERATORS)],
-    ids=["pybind", "plain", "operators"],
+    [
+        (PYBIND, USE_PYBIND),
+        (PLAIN, USE_PLAIN),
+        (OPERATORS, USE_OPERATORS),
+        (GENERATOR, USE_GENERATOR),
+    ],
+    ids=["pybind", "plain", "operators", "generator"],
 )
 def test_load(tmp_path, text, use):
     in_a_process(use, str(tmp_path), text)

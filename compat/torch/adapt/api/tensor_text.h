@@ -154,20 +154,27 @@ LAMELLA_LAZY void append(std::string& out, const IValue& value) {
     }
     out += close;
   };
+  const auto real = [&](double number) {
+    char buffer[40];
+    const bool is_whole = std::abs(number) < 1e10 && number == std::floor(number);
+    out.append(buffer, static_cast<size_t>(__builtin_snprintf(
+                           buffer, sizeof(buffer), is_whole ? "%.0f." : "%.17g", number)));
+  };
   switch (value.tag()) {
     case LAMELLA_TENSOR:
       return append(out, value.toTensor());
-    case LAMELLA_DOUBLE: {
-      const double number = value.toDouble();
-      char buffer[40];
-      const bool is_whole = std::abs(number) < 1e10 && number == std::floor(number);
-      out.append(buffer, static_cast<size_t>(__builtin_snprintf(
-                             buffer, sizeof(buffer), is_whole ? "%.0f." : "%.17g", number)));
+    case LAMELLA_DOUBLE:
+      return real(value.toDouble());
+    case LAMELLA_COMPLEX: {
+      const complex<double> number = value.toComplexDouble();
+      real(number.real());
+      if (!(number.imag() < 0)) out += '+';
+      real(number.imag());
+      out += 'j';
       return;
     }
     case LAMELLA_INT:
-    case LAMELLA_COMPLEX:
-      return append(out, value.toScalar());
+      return append(out, value.toInt());
     case LAMELLA_BOOL:
       out += value.toBool() ? "True" : "False";
       return;
@@ -191,7 +198,7 @@ LAMELLA_LAZY void append(std::string& out, const IValue& value) {
     case LAMELLA_LIST:
       return listed("[", value.elements(), "]");
     case LAMELLA_TUPLE:
-      return listed("(", value.elements(), ")");
+      return listed("(", value.elements(), value.elements().size() == 1 ? ",)" : ")");
     case LAMELLA_DICT:
       return listed("{", value.elements(), "}");
     default:

@@ -31,10 +31,33 @@ class intrusive_ptr_target : private lamella_class_object {
   intrusive_ptr_target(const intrusive_ptr_target&) : intrusive_ptr_target() {}
   intrusive_ptr_target& operator=(const intrusive_ptr_target&) { return *this; }
   virtual ~intrusive_ptr_target() = default;
+  // Whether values that hold these objects, of one class, are equal.
+  virtual bool equal_to(const intrusive_ptr_target& other) const { return this == &other; }
+  // A further value with an object that a value holds already.
+  IValue boxed_again() {
+    lamella_value value{{0}, 0, LAMELLA_OBJECT, 0, 0};
+    value.as.pointer = &object;
+    __atomic_fetch_add(&object.references, 1, __ATOMIC_RELAXED);
+    return IValue::adopt(value);
+  }
+  // The object of a value that holds one of a registered class.
+  static const intrusive_ptr_target& of(const IValue& value) {
+    return *of(static_cast<lamella_object*>(value.value().as.pointer));
+  }
 
  protected:
   // Called when the last strong reference ends. The object is freed with the last weak one.
   virtual void release_resources() {}
+  // The object as a generator with these keys, which take the place of a class name.
+  lamella_object* as_generator(uint64_t keys) {
+    object.reserved = LAMELLA_OBJECT_OF_GENERATOR;
+    static_assert(sizeof(class_name) == sizeof(keys));
+    __builtin_memcpy(&class_name, &keys, sizeof(keys));
+    return &object;
+  }
+  static intrusive_ptr_target* of(lamella_object* object) {
+    return static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
+  }
 
  private:
   template <class Self, class T, class Null>
@@ -44,8 +67,7 @@ class intrusive_ptr_target : private lamella_class_object {
   template <class T, class Null>
   friend class weak_intrusive_ptr;
   static void end(lamella_object* object) {
-    auto* target =
-        static_cast<intrusive_ptr_target*>(reinterpret_cast<lamella_class_object*>(object));
+    intrusive_ptr_target* target = of(object);
     target->release_resources();
     target->drop_weak();
   }
@@ -75,6 +97,10 @@ const char* known_class_name() {
 }  // namespace detail
 
 namespace detail {
+// The name of the class of a value's object.
+inline const char* class_of(const IValue& value) {
+  return static_cast<lamella_class_object*>(value.value().as.pointer)->class_name;
+}
 // What strong and weak pointers have alike: Self::retain() and Self::drop() count its references.
 template <class Self, class T, class Null>
 class CountedPointer {
@@ -186,15 +212,10 @@ class intrusive_ptr : public detail::CountedPointer<intrusive_ptr<T, Null>, T, N
 
   // The object as a value of its registered class, which must be known. None for no object.
   IValue boxed() const {
-    lamella_value value{{0}, 0, LAMELLA_NONE, 0, 0};
-    if (defined()) {
-      const char* name = detail::known_class_name<std::remove_const_t<T>>();
-      __atomic_store_n(&this->target()->class_name, name, __ATOMIC_RELAXED);
-      value.tag = LAMELLA_OBJECT;
-      value.as.pointer = &this->target()->object;
-      retain(this->target());
-    }
-    return IValue::adopt(value);
+    if (!defined()) return {};
+    const char* name = detail::known_class_name<std::remove_const_t<T>>();
+    __atomic_store_n(&this->target()->class_name, name, __ATOMIC_RELAXED);
+    return this->target()->boxed_again();
   }
   // The object of such a value. TypeError where it is of another class.
   static intrusive_ptr unboxed(const IValue& value) {
@@ -331,6 +352,11 @@ IValue::IValue(const intrusive_ptr<T>& object) : IValue(object.boxed()) {}
 template <class T>
 intrusive_ptr<T> IValue::toCustomClass() const {
   return intrusive_ptr<T>::unboxed(*this);
+}
+template <class T>
+bool IValue::holds() const {
+  return isCustomClass() && detail::class_name<T> != nullptr &&
+         __builtin_strcmp(detail::class_of(*this), detail::class_name<T>) == 0;
 }
 
 }  // namespace lamella

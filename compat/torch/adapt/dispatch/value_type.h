@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lamella/core/dict.h"
+#include "lamella/core/intrusive_ptr.h"
 #include "lamella/core/list.h"
 #include "lamella/dispatch/operator_handle.h"
 #include "lamella/dispatch/schema_text.h"
@@ -88,6 +89,24 @@ class TextOfValue {
  private:
   std::string text_;
 };
+// A pointer to a text or, made by default, to none, which is a string without memory.
+template <class Null>
+class intrusive_ptr<TextOfValue, Null> {
+ public:
+  intrusive_ptr() = default;
+  intrusive_ptr(TextOfValue text) : text_(std::move(text)) {}  // NOLINT: implicit
+  template <class... A>
+  static intrusive_ptr make(A&&... arguments) {
+    return TextOfValue(std::forward<A>(arguments)...);
+  }
+  IValue boxed() const {
+    if (!text_.has_value()) return IValue::adopt({{0}, 0, LAMELLA_STRING, 0, 0});
+    return text_->string();
+  }
+
+ private:
+  std::optional<TextOfValue> text_;
+};
 class TupleOfValue {
  public:
   explicit TupleOfValue(IValue tuple) : tuple_(std::move(tuple)) {}
@@ -136,7 +155,7 @@ inline std::string type_text(const IValue& value) {
     }
     case LAMELLA_OBJECT:
       if (value.isCustomClass()) {
-        return static_cast<lamella_class_object*>(value.value().as.pointer)->class_name;
+        return class_of(value);
       }
       return value.tagKind();
     default:
@@ -172,9 +191,14 @@ inline bool operator==(const IValue& a, const IValue& b) {
     case LAMELLA_BOOL:
     case LAMELLA_DEVICE:
       return one.as.i == other.as.i;
+    case LAMELLA_OBJECT:
+      if (a.isCustomClass() && b.isCustomClass() &&
+          __builtin_strcmp(detail::class_of(a), detail::class_of(b)) == 0) {
+        return intrusive_ptr_target::of(a).equal_to(intrusive_ptr_target::of(b));
+      }
+      return one.as.pointer == other.as.pointer;
     case LAMELLA_TENSOR:
     case LAMELLA_GENERATOR:
-    case LAMELLA_OBJECT:
       return one.as.pointer == other.as.pointer;
     case LAMELLA_TUPLE:
     case LAMELLA_DICT: {

@@ -33,6 +33,11 @@ struct FromValue<T> {
     }
   }
 };
+template <class T>
+  requires std::is_same_v<T, complex<double>>
+struct FromValue<T> {
+  static T get(const IValue& v) { return v.toComplexDouble(); }
+};
 // A list of any kind, entry by entry.
 template <class L, class T>
 struct ListFromValue {

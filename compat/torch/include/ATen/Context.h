@@ -73,6 +73,7 @@ lamella::TensorKind& kept_kind(ScalarType type) {
   return kinds[static_cast<size_t>(type)];
 }
 inline lamella::TensorKind& CPU(ScalarType type) { return kept_kind<DeviceType::CPU>(type); }
+inline lamella::TensorKind& MPS(ScalarType type) { return kept_kind<DeviceType::MPS>(type); }
 inline lamella::TensorKind& CUDA(ScalarType type) { return kept_kind<DeviceType::CUDA>(type); }
 
 inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarType type) {
@@ -86,11 +87,8 @@ LAMELLA_FOR_EACH(LAMELLA_HAS, CUDA, MPS, XPU, HIP, XLA, MKL, MKLDNN, LAPACK, Ope
 
 namespace detail {
 inline Generator getDefaultCPUGenerator() { return globalContext().defaultGenerator(); }
-inline Generator createCPUGenerator(uint64_t seed = 67280421310721) {
-  lamella_object* generator = nullptr;
-  lamella::detail::check(
-      lamella_generator_make(static_cast<uint8_t>(DeviceType::CPU), 0, seed, &generator));
-  return Generator::adopt(generator);
+inline Generator createCPUGenerator(uint64_t seed = default_rng_seed_val) {
+  return make_generator<CPUGeneratorImpl>(seed);
 }
 }  // namespace detail
 
@@ -99,8 +97,9 @@ inline void manual_seed(uint64_t seed) {
   for (DeviceType type : {DeviceType::CPU, DeviceType::CUDA}) {
     for (int32_t i = 0; i < lamella_device_count(static_cast<uint8_t>(type)); ++i) {
       Device device(type, static_cast<DeviceIndex>(i));
-      lamella::detail::check(
-          lamella_generator_seed(globalContext().defaultGenerator(device).get(), seed));
+      Generator generator = globalContext().defaultGenerator(device);
+      std::lock_guard lock(generator.mutex());
+      generator.set_current_seed(seed);
     }
   }
 }

@@ -37,6 +37,10 @@ class TensorIterator : public TensorIteratorBase {
     config.declare_static_dtype(lamella::kBool).allow_cpu_scalars(true);
     return config.add_owned_output(out).add_owned_input(a).add_owned_input(b).build();
   }
+  static TensorIterator borrowing_nullary_op(const TensorBase& out) {
+    auto config = TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false);
+    return config.add_output(out).build();
+  }
   static TensorIterator nullary_op(TensorBase& out) {
     auto config = TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false);
     return config.add_owned_output(out).build();

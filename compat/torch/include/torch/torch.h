@@ -1,5 +1,6 @@
 // All of torch:: that Lamella has.
 #pragma once
+#include <ATen/core/ivalue.h>
 #include <torch/all.h>
 
 // Python extensions built by a setup.py need not include torch/extension.h.

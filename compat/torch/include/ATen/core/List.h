@@ -1,6 +1,6 @@
 // c10::List, and lists of any values.
 #pragma once
-#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 
 #include <optional>
 #include <string>

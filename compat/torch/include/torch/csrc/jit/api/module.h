@@ -3,7 +3,6 @@
 #pragma once
 #include <ATen/core/Dict.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 #include <torch/standard_headers.h>
 
 namespace torch::jit {
