@@ -96,7 +96,7 @@ def _argument_names(function: Callable[..., Any], flat: int, args: Any) -> list[
         names = []
     if len(names) < len(args) or flat != len(args):
         return (
-            [f"arg{i}" for i in range(flat)]
+            [f"arg{i}_1" for i in range(flat)]
             if len(names) < len(args)
             else [f"{names[min(i, len(names) - 1)]}" for i in range(flat)]
         )
