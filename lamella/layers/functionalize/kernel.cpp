@@ -266,9 +266,10 @@ void check_targets(const FunctionalizePlan& plan, const lamella_value* arguments
     each_tensor(arguments[i], [&](lamella_tensor* t) {
       if (t == nullptr) return;
       check_writable(plan.name.c_str(), plan.argument_names[i].c_str(), t);
+      bool dense = Geometry(t).span() >= t->numel;
       for (int32_t d = 0; d < t->ndim; ++d) {
-        LAMELLA_CHECK(t->sizes[d] <= 1 || t->strides[d] != 0 || t->numel == 0, plan.name,
-                      ": expected '", plan.argument_names[i],
+        LAMELLA_CHECK(t->numel == 0 || (dense && (t->sizes[d] <= 1 || t->strides[d] != 0)),
+                      plan.name, ": expected '", plan.argument_names[i],
                       "' to have memory of its own for each element it writes, got one expanded "
                       "to ",
                       IntArrayRef(t->sizes, static_cast<size_t>(t->ndim)), "; clone it first");
