@@ -102,12 +102,12 @@ PyObject* wrap_loose(PyObject*, PyObject* object) {
   return guarded([&] { return wrap(functionalize::wrap_loose(tensor_ref(object))); });
 }
 
-// _functionalize_loose(on, copies)
+// _functionalize_loose(on, copies, checked)
 PyObject* set_loose(PyObject*, PyObject* args) {
-  int on = 0, copies = 0;
-  if (!PyArg_ParseTuple(args, "pp:_functionalize_loose", &on, &copies)) return nullptr;
+  int on = 0, copies = 0, checked = 0;
+  if (!PyArg_ParseTuple(args, "ppp:_functionalize_loose", &on, &copies, &checked)) return nullptr;
   return guarded([&] {
-    functionalize::set_loose(on != 0, copies != 0);
+    functionalize::set_loose(on != 0, copies != 0, checked != 0);
     return Py_NewRef(Py_None);
   });
 }

@@ -3,12 +3,27 @@ torch._subclasses.functional_tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lamella import _C, Tensor
 from lamella.compat import _hollow
 from lamella.utils._pytree import tree_map_only
+
+_checked: contextvars.ContextVar[bool] = contextvars.ContextVar("checked", default=False)
+
+
+@contextlib.contextmanager
+def enable_crossref_functionalize() -> Iterator[None]:
+    """A context in which _enable_functionalization() makes errors of copies whose strides are not
+    those of the views that they stand for."""
+    before = _checked.set(True)
+    try:
+        yield
+    finally:
+        _checked.reset(before)
 
 
 def _to_functional_tensor(t: Tensor) -> Tensor:
@@ -36,12 +51,12 @@ _is_functional_tensor: Callable[[Any], bool] = _C._is_functional
 
 def _enable_functionalization(*, reapply_views: bool = False) -> None:
     """Makes new tensors functional; views become copies unless reapply_views."""
-    _C._functionalize_loose(True, not reapply_views)
+    _C._functionalize_loose(True, not reapply_views, _checked.get())
 
 
 def _disable_functionalization() -> None:
     """Ends what _enable_functionalization() began."""
-    _C._functionalize_loose(False, False)
+    _C._functionalize_loose(False, False, False)
 
 
 def _mirror_autograd_meta_to(source: Tensor, target: Tensor) -> None:

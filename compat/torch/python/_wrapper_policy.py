@@ -61,7 +61,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
 }
 _libraries: list[Any] = []
 _asking = False
-_plain_contiguous, _plain_is_contiguous = Tensor.contiguous, Tensor.is_contiguous
+_plain_contiguous: Any = Tensor.contiguous
+_plain_is_contiguous: Any = Tensor.is_contiguous
 
 
 def _ask(tensor: Tensor, operator: str, *args: Any) -> Any:

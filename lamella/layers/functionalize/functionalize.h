@@ -65,7 +65,8 @@ LAMELLA_PRIVATE_API void end(Session* session) noexcept;
 // Makes a wrapper of the thread's loose session; the first opens it.
 LAMELLA_PRIVATE_API TensorBase wrap_loose(const TensorBase& tensor);
 // Sets whether the loose session wraps what calls without wrappers make; `copies` as above.
-LAMELLA_PRIVATE_API void set_loose(bool on, bool copies);
+// `checked`: an error where the strides of a copy differ from those of the view it stands for.
+LAMELLA_PRIVATE_API void set_loose(bool on, bool copies, bool checked);
 // The value of a wrapper; with all writes so far if `synced`, else as it was when last read.
 LAMELLA_PRIVATE_API TensorBase loose_value(const TensorBase& wrapper, bool synced);
 // Makes writes to a wrapper and its aliases errors.

@@ -204,14 +204,7 @@ void show(Session& session, lamella_tensor* of, const lamella_value& made) {
   }
   std::vector<Tensor> values = tensors_of(results[0]);
   size_t k = 0;
-  each_tensor(made, [&](lamella_tensor* t) {
-    Alias& alias = alias_of(t);
-    alias.value = values.at(k++);
-    // As later views depend on the layout, a wrapper has that of its value.
-    set_sizes_and_strides(static_cast<TensorImpl*>(t), alias.value.sizes(), alias.value.strides(),
-                          alias.value.storage_offset());
-    alias.geometry = Geometry(t);
-  });
+  each_tensor(made, [&](lamella_tensor* t) { show_value(session, t, values.at(k++)); });
 }
 
 void run_view(Session& session, const lamella_operator* op, uint64_t keys,
@@ -338,21 +331,13 @@ bool all_fit(const FunctionalizePlan& plan, const lamella_value* arguments, cons
 
 // True if all written arguments are out arguments without elements or aliases: they take the
 // result's shape.
-bool may_resize(const lamella_tensor* t) {
-  if (t->numel == 0) return true;
-  const Shared& shared = shared_of(t);
-  auto other = [&](const Alias& alias) {
-    return alias.wrapper != nullptr && alias.wrapper != t && !alias.alive.expired();
-  };
-  return std::ranges::none_of(shared.aliases, other);
-}
 bool takes_shape(const FunctionalizePlan& plan, const lamella_value* arguments,
                  const Values& results) {
   for (uint16_t i : plan.facts->written) {
     if (plan.in_place || arguments[i].tag != LAMELLA_TENSOR) return false;
     const lamella_tensor* target = arguments[i].as.tensor;
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
-    if (values.size() != 1 || !values[0].defined() || !may_resize(target) ||
+    if (values.size() != 1 || !values[0].defined() || (target->numel != 0 && has_aliases(target)) ||
         static_cast<uint8_t>(values[0].scalar_type()) != target->scalar_type) {
       return false;
     }
@@ -427,6 +412,23 @@ void become(lamella_tensor* t, lamella_tensor* other) {
   note_view(t, std::move(view));
 }
 
+// Makes the wrapper the view of itself that a view operator gives.
+void become_view(Session& session, const lamella_operator* view_op, uint64_t keys,
+                 const lamella_value* arguments) {
+  lamella_value result;
+  run_view(session, view_op, keys, arguments, &result, *plan_of(view_op));
+  lamella_tensor* t = arguments[0].as.tensor;
+  Tensor shown = IValue::adopt(result).toTensor();
+  Alias& made = alias_of(shown.impl());
+  Chain view = made.view;
+  Tensor value = made.value;
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(), shown.strides(),
+                        shown.storage_offset());
+  t->reserved = 0;
+  note_view(t, std::move(view));
+  alias_of(t).value = value;
+}
+
 void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
                   const lamella_value* arguments, lamella_value* returns,
                   const FunctionalizePlan& plan) {
@@ -437,25 +439,13 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
         abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
     return;
   }
-  Values results(plan.view.op->return_count);
-  {
-    std::vector<lamella_value> made(results.size());
-    run_view(session, plan.view.op, keys, arguments, made.data(), *plan_of(plan.view.op));
-    for (size_t i = 0; i < made.size(); ++i) results[i] = IValue::adopt(made[i]);
-  }
-  lamella_tensor* t = arguments[0].as.tensor;
-  Tensor shown = results[0].toTensor();
-  Chain view = alias_of(shown.impl()).view;
-  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(), shown.strides(),
-                        shown.storage_offset());
-  t->reserved = 0;
-  note_view(t, std::move(view));
-  alias_of(t).value = alias_of(shown.impl()).value;
+  become_view(session, plan.view.op, keys, arguments);
   give_self(op, arguments, returns);
 }
 
-void run_resize(Session& session, const lamella_operator* op, const lamella_value* arguments,
-                lamella_value* returns, const FunctionalizePlan& plan) {
+void run_resize(Session& session, const lamella_operator* op, uint64_t keys,
+                const lamella_value* arguments, lamella_value* returns,
+                const FunctionalizePlan& plan) {
   lamella_tensor* t = arguments[0].as.tensor;
   check_writable(plan.name.c_str(), "self", t);
   IValue size = IValue::from_borrowed(arguments[1]);
@@ -478,6 +468,17 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
   Geometry line(t);
   auto item = static_cast<int64_t>(element_size(line.dtype));
   int64_t there = static_cast<int64_t>(t->storage->nbytes) / item - line.offset;
+  if (session.views.exact) {
+    LAMELLA_CHECK(wanted <= there || !has_aliases(t),
+                  "resize_: expected 'self' to have no aliases, ", "since it becomes larger");
+    Values given{IValue(value_of(t)), size, IValue::from_borrowed(arguments[2])};
+    Tensor resized = call_below(session, made_form(op, plan).op, given)[0].toTensor();
+    if (wanted > there) return replace(session, t, resized);
+    const lamella_operator* as_strided = lamella_lookup_operator("aten::as_strided", "", 1);
+    IValue steps(strides), none;
+    lamella_value view[] = {arguments[0], arguments[1], steps.value(), none.value()};
+    return become_view(session, as_strided, keys, view);
+  }
   if (wanted <= there) {
     set_sizes_and_strides(static_cast<TensorImpl*>(t), sizes, strides, line.offset);
     alias_of(t);
@@ -558,7 +559,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
         run_metadata(session, op, keys, arguments, returns, plan);
         break;
       case Kind::kResize:
-        run_resize(session, op, arguments, returns, plan);
+        run_resize(session, op, keys, arguments, returns, plan);
         break;
       case Kind::kSet:
         run_set(session, op, arguments, returns, plan);

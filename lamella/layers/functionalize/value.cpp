@@ -164,8 +164,8 @@ TensorBase wrap_loose(const TensorBase& tensor) {
   return wrap_value(loose_session(), Tensor(tensor), true);
 }
 
-void set_loose(bool on, bool copies) {
-  if (on) loose_session().views.copies = copies;
+void set_loose(bool on, bool copies, bool checked) {
+  if (on) loose_session().views = {copies, true, checked};
   lamella_thread.included = on ? lamella_thread.included | kBit : lamella_thread.included & ~kBit;
 }
 
@@ -356,6 +356,23 @@ void set_value(lamella_tensor* t, const Tensor& value) {
     value_of(t);
   }
   bump_version(t);
+}
+
+void show_value(const Session& session, lamella_tensor* t, const Tensor& value) {
+  Alias& alias = alias_of(t);
+  LAMELLA_CHECK(!session.views.checked || value.strides().equals(alias.geometry.strides),
+                alias.view->op->name, ": expected a copy with the strides of the view, ",
+                IntArrayRef(alias.geometry.strides), ", got ", value.strides());
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), value.sizes(), value.strides(),
+                        value.storage_offset());
+  alias.geometry = Geometry(t);
+  alias.value = value;
+}
+
+bool has_aliases(const lamella_tensor* t) {
+  return std::ranges::any_of(shared_of(t).aliases, [&](const Alias& alias) {
+    return alias.wrapper != nullptr && alias.wrapper != t && !alias.alive.expired();
+  });
 }
 
 void set_layout(lamella_tensor* t, IntArrayRef strides) {

@@ -81,8 +81,9 @@ struct Input {
 
 // How views are computed.
 struct ViewRule {
-  bool copies = false;  // by the *_copy forms
-  bool exact = false;   // by the very operators of the program: Note [Loose sessions]
+  bool copies = false;   // by the *_copy forms
+  bool exact = false;    // by the very operators of the program: Note [Loose sessions]
+  bool checked = false;  // strides of copies that differ from those of views are errors
 };
 
 struct Session {
@@ -129,6 +130,10 @@ void flush(Session& session, Shared& shared);
 void set_value(lamella_tensor* wrapper, const Tensor& value);
 // Throws if a tensor must not be written. `op` and `argument` begin the message.
 void check_writable(const char* op, const char* argument, const lamella_tensor* tensor);
+// Gives the wrapper of a view its first value, and the value's layout, on which later views depend.
+void show_value(const Session& session, lamella_tensor* wrapper, const Tensor& value);
+// Whether another tensor shares the wrapper's storage.
+bool has_aliases(const lamella_tensor* wrapper);
 // Sets the strides of a wrapper that stands for the whole storage and has no views.
 void set_layout(lamella_tensor* wrapper, IntArrayRef strides);
 // Gives the wrapper a storage of its own for a value of any shape.

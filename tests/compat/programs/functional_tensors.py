@@ -2,6 +2,7 @@
 programs written in place again."""
 
 import torch
+from torch._dispatch.python import enable_crossref_functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.passes.reinplace import reinplace
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -88,13 +89,29 @@ def constant(x):
     return y
 
 
+def resized(x):
+    y = x + 1
+    y.resize_(5, 4)
+    y.view(20).fill_(2)
+    z = x.clone()
+    z.resize_(2, 4)
+    z.view(-1).mul_(x[0, 1])
+    return y, z
+
+
+def into_steps(x):
+    y = torch.empty_strided((4, 3), (7, 2)).copy_(x)
+    print(y.stride())
+    return torch.cat([y, x])
+
+
 def values():
     return torch.arange(12.0).view(4, 3)
 
 
 for program in (
     *(column, chained, two_views, unbound, dimensions, aliased, strided, into_out),
-    *(of_another_dtype, constant),
+    *(of_another_dtype, constant, resized, into_steps),
 ):
     print(program.__name__)
     wanted, given, wrote = values(), values(), values()
@@ -109,6 +126,14 @@ for program in (
     print(graph.code.strip())
     found = tree_leaves(graph(wrote))
     print([torch.equal(a, b) for a, b in zip(expected + [wanted], found + [wrote])])
+
+with enable_crossref_functionalize():
+    print(functional(chained, True)(values()))
+    print(functional(two_views, False)(values()))
+    try:
+        functional(dimensions, False)(values())
+    except (RuntimeError, AssertionError):
+        print("other strides")
 
 tensor = torch._to_functional_tensor(values())
 part = tensor[0]

@@ -112,7 +112,9 @@ class _Pass:
             source: Any = alias.args[0] if alias.args else None
             if alias.target is operator.getitem:
                 source = source.args[0]
-            if isinstance(self.made[alias], Tensor) and source in aliases:
+            if not isinstance(source, Node) or not isinstance(self.made[alias], Tensor):
+                continue
+            if source in aliases:
                 if (_layout(self.made[source]), _layout(self.made[alias])) == (_layout(base), part):
                     return True
         return False
@@ -123,7 +125,8 @@ class _Pass:
         if not schema.arguments or str(schema.arguments[0].type) != "Tensor":
             return
         first: Any = node.args[0]
-        if not _holds(self.made[first], self.made[node]):
+        resizes = schema.name == "aten::resize"
+        if not resizes and not _holds(self.made[first], self.made[node]):
             return
         places = _places(self.made[first])
         if places & self.given or sum(each is first for each in node.args) > 1:
