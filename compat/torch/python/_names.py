@@ -187,7 +187,7 @@ _tools = utils._dtype_abbrs _utils_internal multiprocessing.reductions
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
   _tensor_members _tools _torch_function _types _wrapper_policy compat
 # What is absent on purpose.
-fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop
+fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop and reinplace
 onnx ! Lamella exports HLO: lamella.trace() and lamella.hlo
 _dynamo ! lamella.compile compiles what it traces, without rewriting bytecode
 _inductor ! lamella.compile compiles through HLO and LLVM
