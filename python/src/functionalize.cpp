@@ -96,6 +96,46 @@ PyObject* is_functional(PyObject*, PyObject* object) {
   return PyBool_FromLong(is_tensor(object) && functionalize::is_functional(tensor_of(object)));
 }
 
+// _functionalize_wrap(tensor) -> a wrapper of the thread's loose session
+PyObject* wrap_loose(PyObject*, PyObject* object) {
+  if (!is_tensor(object)) return PyErr_Format(PyExc_TypeError, "expected a tensor");
+  return guarded([&] { return wrap(functionalize::wrap_loose(tensor_ref(object))); });
+}
+
+// _functionalize_loose(on, copies, checked)
+PyObject* set_loose(PyObject*, PyObject* args) {
+  int on = 0, copies = 0, checked = 0;
+  if (!PyArg_ParseTuple(args, "ppp:_functionalize_loose", &on, &copies, &checked)) return nullptr;
+  return guarded([&] {
+    functionalize::set_loose(on != 0, copies != 0, checked != 0);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// _functionalize_value(wrapper, synced) -> the tensor behind it
+PyObject* loose_value(PyObject*, PyObject* args) {
+  PyObject* object = nullptr;
+  int synced = 0;
+  if (!PyArg_ParseTuple(args, "Op:_functionalize_value", &object, &synced)) return nullptr;
+  if (!is_tensor(object) || !functionalize::is_functional(tensor_of(object))) {
+    return PyErr_Format(PyExc_RuntimeError, "functionalize: expected a functional tensor, got %s",
+                        Py_TYPE(object)->tp_name);
+  }
+  return guarded([&] { return wrap(functionalize::loose_value(tensor_ref(object), synced != 0)); });
+}
+
+// _functionalize_freeze(wrapper)
+PyObject* freeze(PyObject*, PyObject* object) {
+  if (!is_tensor(object) || !functionalize::is_functional(tensor_of(object))) {
+    return PyErr_Format(PyExc_RuntimeError, "functionalize: expected a functional tensor, got %s",
+                        Py_TYPE(object)->tp_name);
+  }
+  return guarded([&] {
+    functionalize::freeze(tensor_ref(object));
+    return Py_NewRef(Py_None);
+  });
+}
+
 // _functional_form(name, overload) -> (name, overload) or None
 PyObject* form(PyObject*, PyObject* args) {
   const char *name = nullptr, *overload = nullptr;
@@ -115,6 +155,10 @@ PyMethodDef functions[] = {
     {"_functionalize_finish", finish, METH_VARARGS, nullptr},
     {"_functionalize_end", end, METH_O, nullptr},
     {"_functionalize_copies", set_copies, METH_O, nullptr},
+    {"_functionalize_wrap", wrap_loose, METH_O, nullptr},
+    {"_functionalize_loose", set_loose, METH_VARARGS, nullptr},
+    {"_functionalize_value", loose_value, METH_VARARGS, nullptr},
+    {"_functionalize_freeze", freeze, METH_O, nullptr},
     {"_is_functional", is_functional, METH_O, nullptr},
     {"_functional_form", form, METH_VARARGS,
      "The operator that functionalization calls for one that writes, or for a view as a copy."},

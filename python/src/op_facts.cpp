@@ -2,6 +2,7 @@
 // functions.
 #include "python/src/op_facts.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -97,7 +98,9 @@ bool OpFacts::is_composite(uint64_t keys) {
     return composite.load(std::memory_order_relaxed);
   Slot slot =
       Registry::get().slot(entry_of(op), static_cast<DispatchKey>(lamella::detail::slot_of(keys)));
-  bool is = slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd;
+  // Modes see the copy of a view as one operator.
+  bool is = slot.entry != nullptr && slot.entry->key == DispatchKey::CompositeImplicitAutograd &&
+            std::ranges::count(entry_of(op)->tags, "view_copy") == 0;
   composite.store(is, std::memory_order_relaxed);
   judged.store(kernel, std::memory_order_release);
   return is;

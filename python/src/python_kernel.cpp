@@ -291,6 +291,21 @@ bool call_direct(OpFacts& facts, PyObject* const* args, Py_ssize_t nargs, PyObje
   return done;
 }
 
+// A fallback is called with the operator and the arguments that differ from their defaults.
+static lamella_status run_fallback(const PythonKernel& own, OpFacts& facts, uint64_t key_set,
+                                   const lamella_value* arguments, lamella_value* returns) {
+  Ref args, named;
+  if (!pack_arguments(*facts.program.load(std::memory_order_acquire), arguments, &args, &named)) {
+    return keep_python_error();
+  }
+  Ref head(own.with_keyset ? Py_BuildValue("(NO)", keyset_object(key_set), facts.overload)
+                           : Py_BuildValue("(O)", facts.overload));
+  Ref all(head ? PySequence_Concat(head.get(), args.get()) : nullptr);
+  Ref result(all ? PyObject_Call(own.function, all.get(), named.get()) : nullptr);
+  if (!result) return keep_python_error();
+  return store_returns(facts, arguments, result.get(), "Python kernel", returns);
+}
+
 lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operator* op,
                              uint64_t key_set, const lamella_value* arguments,
                              lamella_value* returns) {
@@ -300,8 +315,9 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
     const Program& program = *facts->program.load(std::memory_order_acquire);
+    if (own->is_fallback) return run_fallback(*own, *facts, key_set, arguments, returns);
     // All positional arguments, then the keyword-only ones by name.
-    uint32_t extra = (own->is_fallback ? 1u : 0u) + (own->with_keyset ? 1u : 0u);
+    uint32_t extra = own->with_keyset ? 1u : 0u;
     auto positional = static_cast<uint32_t>(program.positional);
     auto count = static_cast<uint32_t>(program.params.size());
     std::vector<PyObject*> stack(extra + count + 1);
@@ -312,7 +328,6 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
       if (!failed) stack[filled++] = owned;
     };
     if (own->with_keyset) add(keyset_object(key_set));
-    if (own->is_fallback && !failed) add(Ref::borrow(facts->overload).release());
     Ref names(count > positional ? PyTuple_New(count - positional) : nullptr);
     failed = failed || (count > positional && !names);
     for (uint32_t i = 0; i < count && !failed; ++i) {

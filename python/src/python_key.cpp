@@ -344,7 +344,7 @@ bool read_ints(PyObject* object, const char* what, std::vector<int64_t>* list) {
 
 // _make_wrapper_subclass(cls, size, *, strides, storage_offset, memory_format, dtype, layout,
 // device, pin_memory, requires_grad, dispatch_sizes_strides_policy, dispatch_device,
-// dispatch_layout)
+// dispatch_layout, extra_keys)
 PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cls",
                                 "size",
@@ -359,14 +359,16 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                                 "dispatch_sizes_strides_policy",
                                 "dispatch_device",
                                 "dispatch_layout",
+                                "extra_keys",
                                 nullptr};
   PyObject *type, *size, *strides = Py_None, *format = Py_None, *dtype = Py_None;
   PyObject *layout = Py_None, *device = Py_None, *policy = Py_None, *offset = Py_None;
   int pin_memory = 0, requires_grad = 0, own_device = 0, own_layout = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|$OOOOOOppOpp:_make_wrapper_subclass",
-                                   const_cast<char**>(names), &PyType_Type, &type, &size, &strides,
-                                   &offset, &format, &dtype, &layout, &device, &pin_memory,
-                                   &requires_grad, &policy, &own_device, &own_layout)) {
+  unsigned long long extra_keys = 0;
+  if (!PyArg_ParseTupleAndKeywords(
+          args, kwargs, "O!O|$OOOOOOppOppK:_make_wrapper_subclass", const_cast<char**>(names),
+          &PyType_Type, &type, &size, &strides, &offset, &format, &dtype, &layout, &device,
+          &pin_memory, &requires_grad, &policy, &own_device, &own_layout, &extra_keys)) {
     return nullptr;
   }
   auto* cls = reinterpret_cast<PyTypeObject*>(type);
@@ -433,6 +435,7 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     if (layout != Py_None) {
       made.impl()->layout = static_cast<uint8_t>(reinterpret_cast<PyLayout*>(layout)->layout);
     }
+    made.impl()->key_set |= extra_keys;
     if (requires_grad != 0)
       lamella::detail::check(lamella_tensor_set_requires_grad(made.impl(), 1));
     return wrap_as(cls, made.unsafe_release());

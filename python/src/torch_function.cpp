@@ -159,9 +159,9 @@ bool ask_arguments(PyObject* function, PyObject* const* args, Py_ssize_t nargs, 
 
 bool ask_operands(const char* name, PyObject* const* args, Py_ssize_t count, PyObject** result) {
   if (off != 0) return false;
-  bool any = mode != nullptr;
-  for (Py_ssize_t i = 0; i < count; ++i) any = any || has_say(Py_TYPE(args[i]));
-  if (!any) return false;
+  Asked asked;
+  for (Py_ssize_t i = 0; i < count; ++i) asked.see(args[i]);
+  if (asked.items.empty() && mode == nullptr) return false;
   Ref owner(is_tensor(args[0]) ? Ref::borrow(reinterpret_cast<PyObject*>(&TensorType))
                                : Ref(PyImport_ImportModule("lamella")));
   Ref function(owner ? PyObject_GetAttrString(owner.get(), name) : nullptr);

@@ -532,3 +532,31 @@ def test_guards_do_not_hide_the_layer():
         assert lamella._C._thread_keys()[1] & hidden == hidden
     finally:
         lamella._C._exclude_keys(hidden, False)
+
+
+def test_writes_through_views_that_overlap_are_refused():
+    def windows(x):
+        return (x + x).unfold(1, 3, 2).abs_()
+
+    with pytest.raises(RuntimeError) as caught:
+        lamella.func.functionalize(windows)(lamella.ones(1, 5))
+    assert str(caught.value) == (
+        "abs_: expected 'self' to have memory of its own for each element it writes, got one "
+        "expanded to [1, 2, 3]; clone it first"
+    )
+
+
+def test_out_arguments_without_aliases_take_the_shape_of_results():
+    def into(x):
+        out = lamella.empty(())
+        lamella.add(x, x, out=out)
+        return out * 2
+
+    x = lamella.ones(2, 3)
+    graph = lamella.trace(lamella.func.functionalize(into), x)
+    assert [line.split("aten::")[1].split("(")[0] for line in graph.code.splitlines()[1:-1]] == [
+        "empty.memory_format",
+        "add.Tensor",
+        "mul.Scalar",
+    ]
+    assert graph(x).tolist() == into(x).tolist() == [[4.0] * 3] * 2

@@ -41,6 +41,9 @@ torch < compat._functions: typename is_conj is_inference is_neg is_nonzero is_sa
   _convert_indices_from_csr_to_coo _cast_Long _cast_Float legacy_contiguous_format sym_ite sym_sum
   _is_all_true _is_any_true _native_multi_head_attention solve lstsq eig symeig lobpcg matrix_rank
 torch < compat._batches: vmap
+torch < compat._functional_tensors: _disable_functionalization _enable_functionalization
+  _freeze_functional_tensor _from_functional_tensor _is_functional_tensor _mirror_autograd_meta_to
+  _sync _to_functional_tensor
 torch < compat._torch_function: DisableTorchFunction DisableTorchFunctionSubclass
 torch < compat._modes: get_default_device set_default_device
 torch < compat.amp: GradScaler
@@ -136,6 +139,7 @@ _attention_bias = nn.attention.bias
 _batches = _C._functorch _functorch.vmap _functorch.autograd_function
 _dynamo = _dynamo.eval_frame
 _flex_attention = nn.attention.flex_attention
+_functional_tensors = _subclasses.functional_tensor
 _functorch = _functorch.aot_autograd _functorch.make_functional
 _fusion = nn.utils.fusion
 _jit_internal = jit.annotations
@@ -177,13 +181,13 @@ _tools = utils._dtype_abbrs _utils_internal multiprocessing.reductions
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
 - = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher
-  _deterministic _fallback _foreach _functions _functorch
+  _deterministic _fallback _foreach _functional_tensors _functions _functorch
   _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device
   _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms
   _tensor_members _tools _torch_function _types _wrapper_policy compat
 # What is absent on purpose.
-fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop
+fx ! torch.fx has what traces, changes and runs graphs, and of its passes shape_prop and reinplace
 onnx ! Lamella exports HLO: lamella.trace() and lamella.hlo
 _dynamo ! lamella.compile compiles what it traces, without rewriting bytecode
 _inductor ! lamella.compile compiles through HLO and LLVM
@@ -207,7 +211,6 @@ _dynamo.config _export _functorch _functorch.config _higher_order_ops
   numa onnx.operators onnx.symbolic_opset11 onnx.symbolic_opset12 :
 profiler.itt : is_available?
 autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
-fx.passes.reinplace : reinplace
 _dynamo.exc : BackendCompilerFailed InternalTorchDynamoError! TensorifyScalarRestartAnalysis!
   TorchDynamoException! TorchRuntimeError! Unsupported! UserError!
 _higher_order_ops.associative_scan : associative_scan

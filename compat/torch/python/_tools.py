@@ -10,6 +10,9 @@ from typing import Any
 import lamella
 from lamella import _C, Tensor
 from lamella.autograd import Function
+from lamella.compat._functional_tensors import (
+    enable_crossref_functionalize as enable_crossref_functionalize,
+)
 
 
 class InplaceFunction(Function):
@@ -85,11 +88,6 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 def enable_python_dispatcher() -> Any:
     """A context; kernels written in Python are in the table of operators here in any case."""
-    return _as_context()
-
-
-def enable_crossref_functionalize() -> Any:
-    """A context that changes nothing."""
     return _as_context()
 
 

@@ -27,7 +27,7 @@ _SCHEMAS = {
         "dim(Tensor self) -> int",
         "numel(Tensor self) -> int",
         "is_contiguous(Tensor self) -> bool",
-        "is_contiguous.memory_format(Tensor self, *, MemoryFormat memory_format) -> bool",
+        "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
         "sym_size(Tensor self) -> SymInt[]",
         "sym_stride(Tensor self) -> SymInt[]",
         "sym_numel(Tensor self) -> SymInt",
@@ -50,34 +50,41 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "sym_storage_offset": Tensor.storage_offset,
     "size": lambda x: list(x.shape),
     "stride": lambda x: list(x.stride()),
-    "is_strides_like_format": lambda x, memory_format: x.is_contiguous(memory_format=memory_format),
-    "is_non_overlapping_and_dense": lambda x: x.numel() == 0 or x.is_contiguous(),
+    "is_strides_like_format": lambda x, memory_format: _asked(
+        x, "is_strides_like_format", _plain_is_contiguous, memory_format
+    ),
+    "is_non_overlapping_and_dense": lambda x: _asked(
+        x, "is_non_overlapping_and_dense", lambda x: x.numel() == 0 or _plain_is_contiguous(x)
+    ),
     "device": lambda x: x.device,
     "layout": lambda x: x.layout,
 }
 _libraries: list[Any] = []
 _asking = False
-_plain_contiguous = Tensor.contiguous
+_plain_contiguous: Any = Tensor.contiguous
+_plain_is_contiguous: Any = Tensor.is_contiguous
 
 
-def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> Any:
+def _ask(tensor: Tensor, operator: str, *args: Any) -> Any:
     """The answer of the tensor's class; None if the tensor's own value holds."""
-    overload = "default"
-    if kwargs or args:
-        args, kwargs, overload = (
-            (),
-            {"memory_format": (*args, *kwargs.values())[0]},
-            "memory_format",
-        )
-    op = _C._operator(operator, overload)
+    by_format = operator == "aten::is_contiguous" and args
+    op = _C._operator(operator, "memory_format" if by_format else "default")
     cls = type(tensor)
-    made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), kwargs)  # type: ignore[attr-defined]
+    made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), {})  # type: ignore[attr-defined]
     if made is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for 'torch.ops.{operator.replace('::', '.')}': "
             f"{cls.__name__} returned NotImplemented"
         )
     return made
+
+
+def _asked(tensor: Any, operator: str, own: Callable[..., Any], *args: Any) -> Any:
+    """The answer of the tensor's class, if it answers for strides, or the tensor's own value."""
+    made = None
+    if type(tensor) is not Tensor and "strides" in vars(tensor).get("_answered", ()):
+        made = _ask(tensor, f"aten::{operator}", *args)
+    return own(tensor, *args) if made is None else made
 
 
 def _member(name: str) -> Any:
@@ -87,8 +94,8 @@ def _member(name: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if type(self) is not Tensor and option in vars(self).get("_answered", ()):
-            plain = () if name in ("size", "stride") else args
-            made = _ask(self, operator, plain, {} if name in ("size", "stride") else kwargs)
+            plain = () if name in ("size", "stride") else (*args, *kwargs.values())
+            made = _ask(self, operator, *plain)
             if made is not None:
                 if name in ("size", "shape"):
                     made = lamella.Size(made)
@@ -104,7 +111,7 @@ def _member(name: str) -> Any:
 def _contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
     if type(self) is Tensor or "strides" not in vars(self).get("_answered", ()):
         return _plain_contiguous(self, *args, **kwargs)
-    return self if self.is_contiguous() else _ask(self, "aten::clone", (), {})
+    return self if self.is_contiguous() else _ask(self, "aten::clone")
 
 
 def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
@@ -121,7 +128,10 @@ def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     if not _asking:
         # From the first such class on, members of all tensors look whether their class answers.
         _asking = True
-        own = {"contiguous": _contiguous, "type_as": lambda x, y: x.to(y.device, y.dtype)}
+        own = {
+            "contiguous": _contiguous,
+            "type_as": lambda x, y: x.to(y.device, y.dtype),
+        }
         _C._add_to_tensor({name: _member(name) for name in _ASKED} | own)
     made._answered = tuple(sorted(options))
     return made
@@ -160,6 +170,12 @@ def _make_wrapper_subclass(
     storage_size: Any = None,
 ) -> Any:
     """A tensor without memory, as an object of a subclass."""
+    keys = _extra_dispatch_keys or 0
+    if keys & ~_C._dispatch_key_bits("NestedTensor"):
+        raise RuntimeError(
+            f"_make_wrapper_subclass: expected '_extra_dispatch_keys' to have no key other than "
+            f"NestedTensor, got {keys}"
+        )
     made = _C._make_wrapper_subclass(
         cls,
         size,
@@ -171,6 +187,7 @@ def _make_wrapper_subclass(
         device=device,
         pin_memory=pin_memory,
         requires_grad=requires_grad,
+        extra_keys=keys,
     )
     return _answers(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
 

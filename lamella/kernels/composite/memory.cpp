@@ -1,4 +1,6 @@
 // Copies and conversions of whole tensors: contiguous, clone, to, copy, resize.
+#include <algorithm>
+
 #include "lamella/abi/backend.h"
 #include "lamella/kernels/native.h"
 
@@ -78,8 +80,27 @@ Tensor type_as(const Tensor& self, const Tensor& other) {
                  false, std::nullopt);
 }
 
+namespace {
+// Whether the elements lie one after the other in an order of dimensions, with space between them.
+bool is_spread(const Tensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1) steps.emplace_back(tensor.stride(d), tensor.size(d));
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t last = 0;
+  for (auto [stride, size] : steps) {
+    if (stride <= last) return false;
+    last += (size - 1) * stride;
+  }
+  return true;
+}
+}  // namespace
+
 Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {
-  Tensor result = lamella::empty_like(self);
+  Tensor result = is_spread(self)
+                      ? lamella::empty_strided(self.sizes(), self.strides(), self.options())
+                      : lamella::empty_like(self);
   result.copy_(src, non_blocking);
   return result;
 }

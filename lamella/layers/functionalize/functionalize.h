@@ -20,13 +20,20 @@
 //     writes are applied to the whole by the inverse of each view (select_scatter for select, ...:
 //     views.cpp).
 //   - A composite kernel runs on the wrappers, so that the operators it calls reach this layer.
-//   When the session ends, each argument that was written gets its value by one copy_.
+//   When the session of a function ends, each argument that was written gets its value by one
+//   copy_.
 //
 // Note [Above and below]
 //   A session has two levels. The function itself sees wrappers, which have no autograd history:
 //   autograd, autocast and vmap inside of the function treat them as any tensor. The calls of pure
 //   operators, below, pass through the layers that were active when the session was opened (a
 //   tracer, autograd of the arguments, an outer vmap), with the current grad modes.
+//
+// Note [Loose sessions]
+//   A thread may have one session that no function bounds, the loose one, for wrappers that a
+//   program makes and reads itself. Calls on such a wrapper come to this layer by the wrapper's
+//   key, and the layers above have seen them. Its views are exact: each is computed by its own
+//   operator when it is made, and again after each write through it.
 #pragma once
 #include <vector>
 
@@ -54,6 +61,16 @@ LAMELLA_PRIVATE_API std::vector<TensorBase> finish(Session* session,
                                                    const std::vector<TensorBase>& outputs);
 // Closes the session; to be called in any case, on its thread.
 LAMELLA_PRIVATE_API void end(Session* session) noexcept;
+
+// Makes a wrapper of the thread's loose session; the first opens it.
+LAMELLA_PRIVATE_API TensorBase wrap_loose(const TensorBase& tensor);
+// Sets whether the loose session wraps what calls without wrappers make; `copies` as above.
+// `checked`: an error where the strides of a copy differ from those of the view it stands for.
+LAMELLA_PRIVATE_API void set_loose(bool on, bool copies, bool checked);
+// The value of a wrapper; with all writes so far if `synced`, else as it was when last read.
+LAMELLA_PRIVATE_API TensorBase loose_value(const TensorBase& wrapper, bool synced);
+// Makes writes to a wrapper and its aliases errors.
+LAMELLA_PRIVATE_API void freeze(const TensorBase& wrapper);
 
 LAMELLA_PRIVATE_API bool is_functional(const lamella_tensor* tensor);
 

@@ -54,6 +54,12 @@ void give(Values&& results, lamella_value* returns) {
   for (size_t i = 0; i < results.size(); ++i) returns[i] = std::move(results[i]).unsafe_release();
 }
 
+std::vector<Tensor> tensors_of(const IValue& value) {
+  if (value.isTensorList()) return value.toTensorVector();
+  if (value.isTensor()) return {value.toTensor()};
+  return {};
+}
+
 // ---- Pure operators ----
 
 // For its lifetime, calls go to the level below without any layer that the thread includes.
@@ -134,8 +140,8 @@ std::shared_ptr<View> view_step(const lamella_operator* op, const lamella_value*
 }
 
 void note_result(const lamella_operator* op, const lamella_value* arguments, size_t self,
-                 lamella_tensor* of, lamella_tensor* result, int index) {
-  if (std::string_view(op->name) == "aten::as_strided") {
+                 lamella_tensor* of, lamella_tensor* result, int index, bool exact) {
+  if (std::string_view(op->name) == "aten::as_strided" && !exact) {
     note_view(result, strided_chain(shared_of(of), Geometry(result)));
     return;
   }
@@ -155,7 +161,7 @@ void run_foreign_view(Session& session, const lamella_operator* op, const lamell
     if (i == self) argument.as.tensor = of;
     values.push_back(inner_of(argument));
   }
-  const lamella_operator* copy = session.copies ? copy_form(op) : nullptr;
+  const lamella_operator* copy = session.views.copies ? copy_form(op) : nullptr;
   Values results = call_below(session, copy != nullptr ? copy : op, values);
   Tensor whole{TensorBase::borrow(of)};
   Tensor inner = values[self].toTensor();
@@ -176,12 +182,29 @@ void run_foreign_view(Session& session, const lamella_operator* op, const lamell
         }
       }
       Tensor made{make_view_as(whole, shown.sizes(), strides, offset, shown.scalar_type())};
-      note_result(op, arguments, self, of, made.impl(), index);
+      note_result(op, arguments, self, of, made.impl(), index, false);
       if (index >= 0) ++index;
       return made;
     });
   }
   give(std::move(results), returns);
+}
+
+// Computes the views that a call made, from the last value of its argument that was read.
+void show(Session& session, lamella_tensor* of, const lamella_value& made) {
+  Tensor parent = alias_of(of).value;
+  if (!parent.defined()) parent = value_of(of);
+  Chain view;
+  each_tensor(made, [&](lamella_tensor* t) { view = alias_of(t).view; });
+  if (view == nullptr) return;
+  Values results;
+  {
+    Below below(&session);
+    results = replay_step(*view, parent, session.views);
+  }
+  std::vector<Tensor> values = tensors_of(results[0]);
+  size_t k = 0;
+  each_tensor(made, [&](lamella_tensor* t) { show_value(session, t, values.at(k++)); });
 }
 
 void run_view(Session& session, const lamella_operator* op, uint64_t keys,
@@ -200,6 +223,10 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
     of = wrap_value(session, of, true);
     // A tensor just made by lamella.tensor() has no other users, so it may be written.
     if (std::string_view(op->name) == "aten::lift_fresh") {
+      if (session.views.exact) {
+        of = Tensor(TensorBase::borrow(arguments[self].as.tensor));
+        of = wrap_value(session, call_below(session, copy_form(op), {IValue(of)})[0].toTensor());
+      }
       returns[0] = IValue(of).unsafe_release();
       return;
     }
@@ -217,11 +244,12 @@ void run_view(Session& session, const lamella_operator* op, uint64_t keys,
     int index = returns[r].tag == LAMELLA_TENSOR_LIST ? 0 : -1;
     each_tensor(returns[r], [&](lamella_tensor* result) {
       if (result->storage == of.impl()->storage) {
-        note_result(op, arguments, self, of.impl(), result, index);
+        note_result(op, arguments, self, of.impl(), result, index, session.views.exact);
       }
       if (index >= 0) ++index;
     });
   }
+  if (session.views.exact && op->return_count == 1) show(session, of.impl(), returns[0]);
 }
 
 // ---- Writes ----
@@ -231,9 +259,10 @@ void check_targets(const FunctionalizePlan& plan, const lamella_value* arguments
     each_tensor(arguments[i], [&](lamella_tensor* t) {
       if (t == nullptr) return;
       check_writable(plan.name.c_str(), plan.argument_names[i].c_str(), t);
+      bool dense = Geometry(t).span() >= t->numel;
       for (int32_t d = 0; d < t->ndim; ++d) {
-        LAMELLA_CHECK(t->sizes[d] <= 1 || t->strides[d] != 0 || t->numel == 0, plan.name,
-                      ": expected '", plan.argument_names[i],
+        LAMELLA_CHECK(t->numel == 0 || (dense && (t->sizes[d] <= 1 || t->strides[d] != 0)),
+                      plan.name, ": expected '", plan.argument_names[i],
                       "' to have memory of its own for each element it writes, got one expanded "
                       "to ",
                       IntArrayRef(t->sizes, static_cast<size_t>(t->ndim)), "; clone it first");
@@ -282,12 +311,6 @@ bool fits(const lamella_tensor* target, const Tensor& value, bool dtype_too) {
          (!dtype_too || static_cast<uint8_t>(value.scalar_type()) == target->scalar_type);
 }
 
-std::vector<Tensor> tensors_of(const IValue& value) {
-  if (value.isTensorList()) return value.toTensorVector();
-  if (value.isTensor()) return {value.toTensor()};
-  return {};
-}
-
 bool all_fit(const FunctionalizePlan& plan, const lamella_value* arguments, const Values& results) {
   for (uint16_t i : plan.facts->written) {
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
@@ -306,14 +329,15 @@ bool all_fit(const FunctionalizePlan& plan, const lamella_value* arguments, cons
   return true;
 }
 
-// True if all written arguments are out arguments without elements: they take the result's shape.
+// True if all written arguments are out arguments without elements or aliases: they take the
+// result's shape.
 bool takes_shape(const FunctionalizePlan& plan, const lamella_value* arguments,
                  const Values& results) {
   for (uint16_t i : plan.facts->written) {
     if (plan.in_place || arguments[i].tag != LAMELLA_TENSOR) return false;
     const lamella_tensor* target = arguments[i].as.tensor;
     std::vector<Tensor> values = tensors_of(results[place_of(plan, i)]);
-    if (values.size() != 1 || !values[0].defined() || target->numel != 0 ||
+    if (values.size() != 1 || !values[0].defined() || (target->numel != 0 && has_aliases(target)) ||
         static_cast<uint8_t>(values[0].scalar_type()) != target->scalar_type) {
       return false;
     }
@@ -331,7 +355,7 @@ bool convert(Session& session, const FunctionalizePlan& plan, const lamella_valu
   auto dtype = static_cast<ScalarType>(target->scalar_type);
   if (!fits(target, value, false) || !can_cast(value.scalar_type(), dtype)) return false;
   Below below(&session);
-  results[0] = IValue(value.to(dtype));
+  results[0] = IValue(lamella::_to_copy(value, TensorOptions().dtype(dtype).layout(kStrided)));
   return true;
 }
 
@@ -388,6 +412,23 @@ void become(lamella_tensor* t, lamella_tensor* other) {
   note_view(t, std::move(view));
 }
 
+// Makes the wrapper the view of itself that a view operator gives.
+void become_view(Session& session, const lamella_operator* view_op, uint64_t keys,
+                 const lamella_value* arguments) {
+  lamella_value result;
+  run_view(session, view_op, keys, arguments, &result, *plan_of(view_op));
+  lamella_tensor* t = arguments[0].as.tensor;
+  Tensor shown = IValue::adopt(result).toTensor();
+  Alias& made = alias_of(shown.impl());
+  Chain view = made.view;
+  Tensor value = made.value;
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(), shown.strides(),
+                        shown.storage_offset());
+  t->reserved = 0;
+  note_view(t, std::move(view));
+  alias_of(t).value = value;
+}
+
 void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
                   const lamella_value* arguments, lamella_value* returns,
                   const FunctionalizePlan& plan) {
@@ -398,24 +439,13 @@ void run_metadata(Session& session, const lamella_operator* op, uint64_t keys,
         abi::call_boxed(op, abi::masked(op, keys & kKernels), arguments, returns));
     return;
   }
-  Values results(plan.view.op->return_count);
-  {
-    std::vector<lamella_value> made(results.size());
-    run_view(session, plan.view.op, keys, arguments, made.data(), *plan_of(plan.view.op));
-    for (size_t i = 0; i < made.size(); ++i) results[i] = IValue::adopt(made[i]);
-  }
-  lamella_tensor* t = arguments[0].as.tensor;
-  Tensor shown = results[0].toTensor();
-  Chain view = alias_of(shown.impl()).view;
-  set_sizes_and_strides(static_cast<TensorImpl*>(t), shown.sizes(), shown.strides(),
-                        shown.storage_offset());
-  t->reserved = 0;
-  note_view(t, std::move(view));
+  become_view(session, plan.view.op, keys, arguments);
   give_self(op, arguments, returns);
 }
 
-void run_resize(Session& session, const lamella_operator* op, const lamella_value* arguments,
-                lamella_value* returns, const FunctionalizePlan& plan) {
+void run_resize(Session& session, const lamella_operator* op, uint64_t keys,
+                const lamella_value* arguments, lamella_value* returns,
+                const FunctionalizePlan& plan) {
   lamella_tensor* t = arguments[0].as.tensor;
   check_writable(plan.name.c_str(), "self", t);
   IValue size = IValue::from_borrowed(arguments[1]);
@@ -438,6 +468,17 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
   Geometry line(t);
   auto item = static_cast<int64_t>(element_size(line.dtype));
   int64_t there = static_cast<int64_t>(t->storage->nbytes) / item - line.offset;
+  if (session.views.exact) {
+    LAMELLA_CHECK(wanted <= there || !has_aliases(t),
+                  "resize_: expected 'self' to have no aliases, ", "since it becomes larger");
+    Values given{IValue(value_of(t)), size, IValue::from_borrowed(arguments[2])};
+    Tensor resized = call_below(session, made_form(op, plan).op, given)[0].toTensor();
+    if (wanted > there) return replace(session, t, resized);
+    const lamella_operator* as_strided = lamella_lookup_operator("aten::as_strided", "", 1);
+    IValue steps(strides), none;
+    lamella_value view[] = {arguments[0], arguments[1], steps.value(), none.value()};
+    return become_view(session, as_strided, keys, view);
+  }
   if (wanted <= there) {
     set_sizes_and_strides(static_cast<TensorImpl*>(t), sizes, strides, line.offset);
     alias_of(t);
@@ -451,13 +492,13 @@ void run_resize(Session& session, const lamella_operator* op, const lamella_valu
   Tensor value;
   {
     Below below(&session);
-    Tensor old = there == 0 ? Tensor() : replay(shared.base, chain, session.copies);
+    Tensor old = there == 0 ? Tensor() : replay(shared.base, chain, session.views);
     Device device(static_cast<DeviceType>(t->device_type), t->device_index);
     Tensor rest =
         lamella::zeros({wanted - there}, TensorOptions().dtype(line.dtype).device(device));
     Tensor all = old.defined() ? lamella::cat({old, rest}) : rest;
-    value = session.copies ? lamella::as_strided_copy(all, sizes, strides, 0)
-                           : all.as_strided(sizes, strides, 0);
+    value = session.views.copies ? lamella::as_strided_copy(all, sizes, strides, 0)
+                                 : all.as_strided(sizes, strides, 0);
   }
   replace(session, t, value);
 }
@@ -518,7 +559,7 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
         run_metadata(session, op, keys, arguments, returns, plan);
         break;
       case Kind::kResize:
-        run_resize(session, op, arguments, returns, plan);
+        run_resize(session, op, keys, arguments, returns, plan);
         break;
       case Kind::kSet:
         run_set(session, op, arguments, returns, plan);
@@ -539,8 +580,12 @@ fork::Once registered;
 
 }  // namespace
 
-Session* begin(bool copies) {
+void register_layer() {
   registered([] { register_layer_fallback(DispatchKey::Functionalize, &run, __FILE__, __LINE__); });
+}
+
+Session* begin(bool copies) {
+  register_layer();
   return open_session(copies);
 }
 

@@ -177,7 +177,11 @@ const lamella_operator* define_made(const lamella_operator* op, const char* suff
     FunctionSchema schema = Registry::get().schema(entry);
     ns = entry->name_storage.substr(0, entry->name_storage.find("::"));
     schema.name.ns = ns;
-    schema.name.name = schema.name.base_name() + suffix;
+    schema.name.name = schema.name.base_name();
+    // PyTorch's programs know the form of aten::zero_ as aten::zero.
+    if (ns != "aten" || !Registry::get().overloads(ns + "::" + schema.name.name).empty()) {
+      schema.name.name += suffix;
+    }
     if (schema.returns.size() + plan.facts->not_returned.size() == 0) return nullptr;
     if (returns_written) {
       for (uint16_t i : plan.facts->not_returned) schema.returns.push_back(schema.arguments[i]);

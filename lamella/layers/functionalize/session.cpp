@@ -82,14 +82,14 @@ namespace {
 // argument, which value_after() computes.
 Tensor value_before(Session& session, const Tensor& output) {
   Shared& shared = shared_of(output.impl());
-  if (session.copies) return value_of(output.impl());
+  if (session.views.copies) return value_of(output.impl());
   for (const Input& argument : session.arguments) {
     if (argument.origin.impl()->storage == output.impl()->storage) return Tensor();
   }
   flush(session, shared);
   Chain view = alias_of(output.impl()).view;
   Below below(&session);
-  return replay(shared.base, view, false);
+  return replay(shared.base, view, ViewRule{});
 }
 
 // The tensor of an output that views an argument's memory.
@@ -98,7 +98,7 @@ Tensor value_after(Session& session, const Tensor& output) {
   for (const Input& argument : session.arguments) {
     if (argument.origin.impl()->storage != output.impl()->storage) continue;
     Below below(&session);
-    Tensor value = replay(argument.whole, view, false);
+    Tensor value = replay(argument.whole, view, ViewRule{});
     return value.is_same(argument.tensor) ? value.alias() : value;
   }
   return Tensor();

@@ -13,6 +13,9 @@ namespace {
 
 // A plain pointer, for the library's thread-local block has no room for destructors.
 thread_local Session* open = nullptr;
+thread_local Session* loose = nullptr;
+
+constexpr uint64_t kLooseId = 1;  // of all threads, which may share wrappers
 
 constexpr uint64_t functionality(lamella::detail::Functionality f) {
   return lamella::detail::functionality_bit(f);
@@ -27,10 +30,15 @@ constexpr uint64_t kUnder =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Functionalize).raw_repr() &
     ~lamella::detail::kBackendMask;
 
+// Keys above this layer except those of lazy values, which the level below resolves.
+constexpr uint64_t kAbove = ~(kUnder | lamella::detail::kBackendMask |
+                              functionality(lamella::detail::Functionality::Conjugate) |
+                              functionality(lamella::detail::Functionality::Negative));
+
 void drop_shared(void* context) { delete static_cast<Shared*>(context); }
 
 uint64_t fresh_id() {
-  static std::atomic<uint64_t> last{0};
+  static std::atomic<uint64_t> last{kLooseId};
   return ++last;
 }
 
@@ -95,6 +103,11 @@ int64_t Geometry::span() const {
 Below::Below(Session* session)
     : session_(open), included_(lamella_thread.included), excluded_(lamella_thread.excluded) {
   open = nullptr;
+  if (session == loose) {
+    lamella_thread.included &= ~kBit;
+    lamella_thread.excluded |= kAbove;
+    return;
+  }
   lamella_thread.included = (session->included & ~kUnder) | (included_ & kUnder);
   lamella_thread.excluded = (session->excluded & ~kUnder) | (excluded_ & kUnder) | kAutocast;
   // Applies the current grad modes to the keys that the session began with.
@@ -109,19 +122,22 @@ Below::~Below() {
 Session* current() { return open; }
 
 Session& session_for(const char* op) {
+  if (open == nullptr && loose != nullptr) return *loose;
   LAMELLA_CHECK(open != nullptr, op,
                 ": expected tensors outside of functionalize(), got one that was made in it and "
                 "kept beyond its end");
   return *open;
 }
 
-bool set_copies(Session* session, bool copies) { return std::exchange(session->copies, copies); }
+bool set_copies(Session* session, bool copies) {
+  return std::exchange(session->views.copies, copies);
+}
 
 // Opens the session itself; begin() in kernel.cpp registers the kernel first.
 Session* open_session(bool copies) {
   auto* session = new Session;
   session->id = fresh_id();
-  session->copies = copies;
+  session->views.copies = copies;
   session->included = lamella_thread.included;
   session->excluded = lamella_thread.excluded;
   session->outer = open;
@@ -129,6 +145,36 @@ Session* open_session(bool copies) {
   lamella_thread.included = (session->included & ~kAround) | kBit;
   return session;
 }
+
+// ---- The loose session ----
+
+namespace {
+Session& loose_session() {
+  if (loose == nullptr) {
+    register_layer();
+    loose = new Session;
+    loose->id = kLooseId;
+    loose->views.exact = true;
+  }
+  return *loose;
+}
+}  // namespace
+
+TensorBase wrap_loose(const TensorBase& tensor) {
+  return wrap_value(loose_session(), Tensor(tensor), true);
+}
+
+void set_loose(bool on, bool copies, bool checked) {
+  if (on) loose_session().views = {copies, true, checked};
+  lamella_thread.included = on ? lamella_thread.included | kBit : lamella_thread.included & ~kBit;
+}
+
+TensorBase loose_value(const TensorBase& wrapper, bool synced) {
+  const Alias& alias = alias_of(wrapper.impl());
+  return !synced && alias.value.defined() ? alias.value : value_of(wrapper.impl());
+}
+
+void freeze(const TensorBase& wrapper) { shared_of(wrapper.impl()).frozen = true; }
 
 void end(Session* session) noexcept {
   lamella_thread.included = session->included;
@@ -147,7 +193,8 @@ bool is_functional(const lamella_tensor* t) {
 
 Shared& shared_of(const lamella_tensor* wrapper) {
   auto& shared = *static_cast<Shared*>(wrapper->storage->context);
-  LAMELLA_CHECK(open != nullptr && shared.session == open->id,
+  const Session* session = open != nullptr ? open : loose;
+  LAMELLA_CHECK(session != nullptr && shared.session == session->id,
                 "functionalize: expected a tensor of the function that runs, got one that was "
                 "made in another call and kept beyond its end");
   return shared;
@@ -253,7 +300,7 @@ void flush(Session& session, Shared& shared) {
   std::vector<Pending> pending;
   pending.swap(shared.pending);
   for (const Pending& one : pending) {
-    shared.base = write_back(shared.base, one.view, one.value, session.copies);
+    shared.base = write_back(shared.base, one.view, one.value, session.views);
   }
 }
 
@@ -262,13 +309,13 @@ Tensor value_of(lamella_tensor* t) {
   Shared& shared = shared_of(t);
   Alias& alias = alias_of(t);
   if (alias.value.defined() && alias.generation == shared.generation) return alias.value;
-  Session& session = *open;
+  Session& session = session_for("functionalize");
   flush(session, shared);
   Chain view = alias.view;
   Tensor value;
   {
     Below below(&session);
-    value = replay(shared.base, view, session.copies);
+    value = replay(shared.base, view, session.views);
     if (value.is_conj()) value = value.resolve_conj();
     if (value.is_neg()) value = value.resolve_neg();
   }
@@ -283,6 +330,8 @@ void check_writable(const char* op, const char* argument, const lamella_tensor* 
   LAMELLA_CHECK(wrapper && !shared_of(t).captured, op, ": expected '", argument,
                 "' to be an argument of the function that functionalize() was given, or made in "
                 "it, since it is written in place; got a tensor from outside");
+  LAMELLA_CHECK(!shared_of(t).frozen, op, ": expected '", argument,
+                "' not to be frozen, since it is written in place");
   LAMELLA_CHECK(!shared_of(t).ambiguous, op, ": expected '", argument,
                 "' not to share memory with another argument of the function that functionalize() "
                 "was given, since it is written in place and gradients are recorded");
@@ -302,7 +351,28 @@ void set_value(lamella_tensor* t, const Tensor& value) {
   } else {
     shared.pending.push_back({alias.view, value});
   }
+  if (alias.view != nullptr && session_for("functionalize").views.exact) {
+    alias.value = Tensor();
+    value_of(t);
+  }
   bump_version(t);
+}
+
+void show_value(const Session& session, lamella_tensor* t, const Tensor& value) {
+  Alias& alias = alias_of(t);
+  LAMELLA_CHECK(!session.views.checked || value.strides().equals(alias.geometry.strides),
+                alias.view->op->name, ": expected a copy with the strides of the view, ",
+                IntArrayRef(alias.geometry.strides), ", got ", value.strides());
+  set_sizes_and_strides(static_cast<TensorImpl*>(t), value.sizes(), value.strides(),
+                        value.storage_offset());
+  alias.geometry = Geometry(t);
+  alias.value = value;
+}
+
+bool has_aliases(const lamella_tensor* t) {
+  return std::ranges::any_of(shared_of(t).aliases, [&](const Alias& alias) {
+    return alias.wrapper != nullptr && alias.wrapper != t && !alias.alive.expired();
+  });
 }
 
 void set_layout(lamella_tensor* t, IntArrayRef strides) {

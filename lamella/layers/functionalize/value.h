@@ -63,8 +63,9 @@ struct Shared {
   std::vector<Pending> pending;
   uint64_t generation = 0;  // writes so far
   bool captured = false;    // wraps a tensor that is not an argument: must not be written
-  bool ambiguous = false;   // argument sharing memory with another wrapper: must not be written
-  bool resized = false;     // replaces the storage of an argument that was enlarged
+  bool frozen = false;
+  bool ambiguous = false;  // argument sharing memory with another wrapper: must not be written
+  bool resized = false;    // replaces the storage of an argument that was enlarged
   uint64_t session = 0;
   std::vector<Alias> aliases;  // TensorImpl::reserved - 1 is the index
   size_t sweep_at = 64;
@@ -78,9 +79,16 @@ struct Input {
   Tensor whole;    // the tensor that Shared::base was at first
 };
 
+// How views are computed.
+struct ViewRule {
+  bool copies = false;   // by the *_copy forms
+  bool exact = false;    // by the very operators of the program: Note [Loose sessions]
+  bool checked = false;  // strides of copies that differ from those of views are errors
+};
+
 struct Session {
   uint64_t id = 0;
-  bool copies = false;
+  ViewRule views;
   uint64_t included = 0, excluded = 0;  // of the thread when it was opened
   Session* outer = nullptr;
   std::vector<Input> arguments;
@@ -99,7 +107,9 @@ class Below {
   uint64_t included_, excluded_;
 };
 
-// Throws where no session is open.
+// Registers the kernel of the layer's key, once.
+void register_layer();
+// The session of this thread; throws where none is open.
 Session& session_for(const char* op);
 
 // A new wrapper of `value` that shares its storage with no other wrapper.
@@ -120,6 +130,10 @@ void flush(Session& session, Shared& shared);
 void set_value(lamella_tensor* wrapper, const Tensor& value);
 // Throws if a tensor must not be written. `op` and `argument` begin the message.
 void check_writable(const char* op, const char* argument, const lamella_tensor* tensor);
+// Gives the wrapper of a view its first value, and the value's layout, on which later views depend.
+void show_value(const Session& session, lamella_tensor* wrapper, const Tensor& value);
+// Whether another tensor shares the wrapper's storage.
+bool has_aliases(const lamella_tensor* wrapper);
 // Sets the strides of a wrapper that stands for the whole storage and has no views.
 void set_layout(lamella_tensor* wrapper, IntArrayRef strides);
 // Gives the wrapper a storage of its own for a value of any shape.
@@ -127,9 +141,10 @@ void replace(Session& session, lamella_tensor* wrapper, const Tensor& value);
 
 // ---- views.cpp. Call these while a Below exists. ----
 
-// Applies a chain of views to the value of the whole. `copies`: by the *_copy forms.
-Tensor replay(const Tensor& whole, const Chain& view, bool copies);
+// Applies a chain of views to the value of the whole, or one step to its parent's.
+Tensor replay(const Tensor& whole, const Chain& view, ViewRule rule);
+Values replay_step(const View& view, const Tensor& parent, ViewRule rule);
 // The whole with the elements of a view replaced by a new value.
-Tensor write_back(const Tensor& whole, const Chain& view, const Tensor& value, bool copies);
+Tensor write_back(const Tensor& whole, const Chain& view, const Tensor& value, ViewRule rule);
 
 }  // namespace lamella::functionalize

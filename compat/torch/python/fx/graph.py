@@ -454,6 +454,9 @@ def _written(value: Any, names: dict[str, Any]) -> str:
 def _kept(value: Any, names: dict[str, Any]) -> str:
     """A name for an object without a Python expression; torch.float32 and the like keep theirs."""
     text = repr(value)
+    if type(value).__name__ == "device" and text.startswith("device("):
+        names["device"] = type(value)
+        return text
     if re.fullmatch(r"torch(\.\w+)+", text):
         import torch
 

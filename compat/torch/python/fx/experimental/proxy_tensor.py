@@ -11,12 +11,15 @@ from typing import Any
 import lamella
 from lamella import Tensor
 from lamella.compat import _hollow
+from lamella.compat._subclasses import FakeTensor
 from lamella.compat.fx.graph import Graph
 from lamella.compat.fx.graph_module import GraphModule
 from lamella.utils._python_dispatch import TorchDispatchMode
-from lamella.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from lamella.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 _modes: list[_Recorder] = []
+# The types of tensors that may be new to a trace.
+_RECORDED = (Tensor, lamella.nn.Parameter, FakeTensor)
 
 
 class _Recorder(TorchDispatchMode):
@@ -56,6 +59,10 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if any(kind not in _RECORDED for kind in types) and not all(
+            id(leaf) in self.nodes for leaf in tree_leaves((args, kwargs)) if type(leaf) in types
+        ):
+            return NotImplemented  # a subclass runs operators on its parts
         if func in self.decompositions:
             with self:
                 made = self.decompositions[func](*args, **kwargs)
@@ -96,7 +103,7 @@ def _argument_names(function: Callable[..., Any], flat: int, args: Any) -> list[
         names = []
     if len(names) < len(args) or flat != len(args):
         return (
-            [f"arg{i}" for i in range(flat)]
+            [f"arg{i}_1" for i in range(flat)]
             if len(names) < len(args)
             else [f"{names[min(i, len(names) - 1)]}" for i in range(flat)]
         )
