@@ -230,10 +230,77 @@ def in_a_process(body, *arguments):
     return done.stdout
 
 
+NETWORK = """
+struct Net : torch::nn::Cloneable<Net> {
+  explicit Net(int64_t size) : size(size) { reset(); }
+  void reset() override {
+    inner = register_module("inner", torch::nn::Linear(size, 1));
+    scale = register_buffer("scale", torch::full({1}, 2.0));
+  }
+  torch::Tensor forward(torch::Tensor x) { return inner->forward(x) * scale; }
+  void grow() { register_parameter("bias", torch::zeros({1})); }
+  int64_t size;
+  torch::nn::Linear inner{nullptr};
+  torch::Tensor scale;
+};
+struct Pair : torch::nn::Module {
+  torch::Tensor forward(torch::Tensor a, torch::Tensor b) { return a + b; }
+};
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  torch::python::bind_module<Net>(m, "Net").def(py::init<int64_t>()).def("grow", &Net::grow);
+  torch::python::bind_module<Pair, true>(m, "Pair").def(py::init<>()).def("sum", &Pair::forward);
+}
+"""
+
+USE_NETWORK = """
+    import lamella
+    from lamella.utils import cpp_extension
+    made = cpp_extension.load_inline("networks", sys.argv[2], build_directory=sys.argv[1])
+    net = made.Net(3)
+    both = lamella.nn.Sequential(net, lamella.nn.Tanh())
+    assert isinstance(net, lamella.nn.Module) and type(net).__name__ == str(net) == "Net"
+    assert [name for name, _ in both.named_parameters()] == ["0.inner.weight", "0.inner.bias"]
+    assert [name for name, _ in both.named_modules()] == ["", "0", "0.inner", "1"]
+    assert list(both.state_dict()) == ["0.scale", "0.inner.weight", "0.inner.bias"]
+    x = lamella.ones(2, 3)
+    expected = lamella.nn.functional.linear(x, net.inner.weight, net.inner.bias) * 2
+    assert lamella.equal(net(x), expected) and lamella.equal(both(x), expected.tanh())
+    both(x).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    both.double()
+    assert net(x.double()).dtype == net.scale.dtype == net.buffers()[0].dtype == lamella.float64
+    twin = net.clone()
+    with lamella.no_grad():
+        twin.named_parameters()["inner.bias"].add_(1)
+    assert lamella.equal(twin(x.double()), net(x.double()) + 2)
+    assert net.training and not net.eval().training and not net.inner.training
+    assert both.train() is both and net.training and net.inner is net.children()[0]
+    net.grow()
+    assert net.named_parameters(recurse=False)[0][0] == "bias" and net.bias.numel() == 1
+    assert dict(net.named_buffers()).keys() == {"scale"}
+    try:
+        net.other = lamella.nn.Parameter(x)
+    except KeyError as error:
+        assert error.args == (
+            "Module: expected a name that the C++ class registers, got 'other'",
+        ), error.args
+    else:
+        raise AssertionError
+    assert made.Pair().sum(x, x).sum() == 12 and not hasattr(made.Pair(), "absent")
+"""
+
+
 @pytest.mark.parametrize(
     "text, use",
-    [(PYBIND, USE_PYBIND), (PLAIN, USE_PLAIN), (OPERATORS, USE_OPERATORS)],
-    ids=["pybind", "plain", "operators"],
+    [
+        (PYBIND, USE_PYBIND),
+        (PLAIN, USE_PLAIN),
+        (OPERATORS, USE_OPERATORS),
+        (NETWORK, USE_NETWORK),
+    ],
+    ids=["pybind", "plain", "operators", "network"],
 )
 def test_load(tmp_path, text, use):
     in_a_process(use, str(tmp_path), text)
