@@ -119,9 +119,9 @@ struct type_caster<lamella::Device> {
     return lamella::pybind::table().wrap_device(static_cast<uint8_t>(from.type()), from.index());
   }
 };
-template <>
-struct type_caster<lamella::TensorMemory> {
-  PYBIND11_TYPE_CASTER(lamella::TensorMemory, const_name("lamella.UntypedStorage"));
+template <class T>
+struct type_caster<T, std::enable_if_t<std::is_base_of_v<lamella::TensorMemory, T>>> {
+  PYBIND11_TYPE_CASTER(T, const_name("lamella.UntypedStorage"));
   // Python's storages do not come back.
   bool load(handle, bool) { return false; }
   static handle cast(const lamella::TensorMemory& from, return_value_policy, handle) {
