@@ -39,7 +39,7 @@ std::vector<torch::Tensor> parts() {
 }
 std::string text(torch::Tensor x) {
   std::ostringstream out;
-  out << x << x.sizes() << x.dtype() << x.device();
+  out << x << x.sizes() << x.dtype() << x.device() << x.type();
   return out.str();
 }
 double sum_in_order(int64_t count) {
@@ -60,7 +60,15 @@ bool any_equal(int64_t count, int64_t wanted) {
 void refuse() {
   at::parallel_for(0, 1000, 1, [](int64_t, int64_t) { TORCH_CHECK_VALUE(false, "expected less"); });
 }
+void throw_python_error(bool persist) {
+  PyErr_SetString(PyExc_KeyError, "absent");
+  python_error error;
+  if (persist) error.persist();
+  TORCH_CHECK((PyErr_Occurred() == nullptr) == persist);
+  throw error;
+}
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("throw_python_error", &throw_python_error);
   m.def("scaled", &scaled, py::arg("x"), py::arg("factor") = 2.0, py::arg("other") = py::none());
   m.def("kind", &kind);
   m.def("parts", &parts);
@@ -93,7 +101,7 @@ USE_PYBIND = """
     memory = module.memory(x[1:])
     assert memory.data_ptr() == x.data_ptr() and memory.nbytes() == 12
     assert module.half() == 0.5
-    assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpu"
+    assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpuCPUFloatType"
     sums = set()
     for threads in (1, 2, 3, 8):
         lamella.set_num_threads(threads)
@@ -106,6 +114,8 @@ USE_PYBIND = """
         (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,
          "expected sizes.size() == 2, got 1 and 2. sizes"),
         (module.refuse, ValueError, "expected less"),
+        (lambda: module.throw_python_error(False), KeyError, "'absent'"),
+        (lambda: module.throw_python_error(True), KeyError, "'absent'"),
     ]:
         with pytest.raises(error) as caught:
             call()
@@ -304,6 +314,38 @@ USE_NETWORK = """
 )
 def test_load(tmp_path, text, use):
     in_a_process(use, str(tmp_path), text)
+
+
+RELOADED = """
+#include <Python.h>
+static PyObject* f(PyObject*, PyObject*) { return PyLong_FromLong(NUMBER); }
+static PyMethodDef methods[] = {{"f", f, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "reloaded", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_reloaded() { return PyModule_Create(&module); }
+"""
+
+
+def test_loads_what_was_built_anew_and_reads_flags_as_a_shell(tmp_path):
+    use = """
+    from lamella.utils import cpp_extension
+    def load(number, text="", **kwargs):
+        flags = [f"-g0\\n\\n", f" -O0 '-DNUMBER={number}'"]
+        return cpp_extension.load_inline("reloaded", sys.argv[2] + text, extra_cflags=flags,
+            extra_include_paths=["  . \\n"], build_directory=sys.argv[1],
+            no_implicit_headers=True, **kwargs)
+    first = load(123)
+    assert first.f() == 123 and load(123).f() == 123
+    assert load(456).f() == 456 and load(456).f() == 456 and first.f() == 123
+    assert load(456, "// more").f() == 456
+    try:
+        load(1, functions=5)
+    except ValueError as error:
+        assert str(error) == (
+            "load_inline: expected 'functions' to be a str, a list or a dict, got int"), error
+    else:
+        raise AssertionError
+    """
+    in_a_process(use, str(tmp_path), RELOADED)
 
 
 def test_says_what_the_compiler_said(tmp_path):

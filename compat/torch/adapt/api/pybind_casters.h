@@ -4,12 +4,28 @@
 #include <pybind11/pybind11.h>
 
 #include <exception>
+#include <memory>
+#include <utility>
 
 #include "lamella/abi/python.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/list.h"
 
 namespace lamella::pybind {
+
+// Thrown where Python's error is set. persist() takes the error from the thread, and restore() sets
+// it on the thread that the exception has come to.
+class python_error : public std::exception {
+ public:
+  void persist() { error_ = std::make_shared<pybind11::error_already_set>(); }
+  void restore() {
+    if (error_ != nullptr) std::exchange(error_, nullptr)->restore();
+  }
+  const char* what() const noexcept override { return "Python's error is set"; }
+
+ private:
+  std::shared_ptr<pybind11::error_already_set> error_;
+};
 
 // The package's table; imports the package, and makes Lamella's exceptions Python's.
 inline const lamella_python_table& table() {
@@ -23,6 +39,8 @@ inline const lamella_python_table& table() {
         if (error) std::rethrow_exception(error);
       } catch (const Error& known) {
         lamella::pybind::table().raise(known.status(), known.what());
+      } catch (python_error& set) {
+        set.restore();
       }
     });
     return found;
@@ -36,6 +54,8 @@ inline void set_python_error() {
   try {
     throw;
   } catch (pybind11::error_already_set& error) {
+    error.restore();
+  } catch (python_error& error) {
     error.restore();
   } catch (const pybind11::builtin_exception& error) {
     error.set_error();

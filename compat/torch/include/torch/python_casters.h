@@ -8,3 +8,4 @@
 #include "lamella/api/pybind_casters.h"
 
 namespace py = pybind11;
+using lamella::pybind::python_error;
