@@ -327,6 +327,7 @@ PyMODINIT_FUNC PyInit_reloaded() { return PyModule_Create(&module); }
 
 def test_loads_what_was_built_anew_and_reads_flags_as_a_shell(tmp_path):
     use = """
+    import warnings
     from lamella.utils import cpp_extension
     def load(number, text="", **kwargs):
         flags = [f"-g0\\n\\n", f" -O0 '-DNUMBER={number}'"]
@@ -337,6 +338,27 @@ def test_loads_what_was_built_anew_and_reads_flags_as_a_shell(tmp_path):
     assert first.f() == 123 and load(123).f() == 123
     assert load(456).f() == 456 and load(456).f() == 456 and first.f() == 123
     assert load(456, "// more").f() == 456
+    def warning(kind, handling):
+        return cpp_extension.load_inline("warning",
+            f"int f(int x) {{ {kind}; TORCH_CHECK(x > 0, \\"less\\"); return x; }}", functions="f",
+            build_directory=sys.argv[1], with_pytorch_error_handling=handling)
+    plain, ours = warning('TORCH_WARN("plain")', False), warning('TORCH_WARN("of ", x)', True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert plain.f(1) == 1 and not seen and ours.f(2) == 2
+        try:
+            ours.f(-1)
+        except RuntimeError as error:
+            assert "less" in str(error)
+        assert [str(one.message) for one in seen] == ["of 2", "of -1"]
+        warnings.simplefilter("error")
+        for value, kind, text in ((1, UserWarning, "of 1"), (-1, RuntimeError, "less")):
+            try:
+                ours.f(value)
+            except kind as error:
+                assert str(error) == text
+            else:
+                raise AssertionError
     try:
         load(1, functions=5)
     except ValueError as error:

@@ -364,7 +364,10 @@ def load(
 
         lamella.ops.load_library(target)
         return target
-    spec = importlib.util.spec_from_file_location(name, _fresh(target))
+    path = _fresh(target)
+    # pybind11 keeps modules by their full names, so one that was built anew has a package.
+    full = name if path == target else f"{os.path.basename(path)[:-3]}.{name}"
+    spec = importlib.util.spec_from_file_location(full, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -515,7 +518,8 @@ def load_inline(
                 f"{type(functions).__name__}"
             )
         named = functions if isinstance(functions, dict) else {f: f for f in functions}
-        lines = [f'm.def("{f}", &{f}, R"({doc})");' for f, doc in named.items()]
+        wrap = "torch::wrap_pybind_function" if with_pytorch_error_handling else ""
+        lines = [f'm.def("{f}", {wrap}(&{f}), R"({doc})");' for f, doc in named.items()]
         texts.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}")
     folder = build_directory or _get_build_directory(name, verbose, with_cuda)
     os.makedirs(folder, exist_ok=True)
