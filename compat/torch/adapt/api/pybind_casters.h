@@ -14,7 +14,7 @@ namespace lamella::pybind {
 
 // Thrown where Python's error is set. persist() takes the error from the thread, and restore() sets
 // it on the thread that the exception has come to.
-class python_error : public std::exception {
+class LAMELLA_HIDDEN python_error : public std::exception {
  public:
   void persist() { error_ = std::make_shared<pybind11::error_already_set>(); }
   void restore() {

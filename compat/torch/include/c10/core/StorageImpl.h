@@ -14,9 +14,9 @@ using lamella::UndefinedTensorImpl;
 }  // namespace c10
 namespace at::detail {
 // T can be c10::TensorImpl only: a class that derives from it holds no tensor.
-template <class T = c10::TensorImpl, class... A>
-lamella::Tensor make_tensor(A&&... arguments) {
+template <class T = c10::TensorImpl, class Made = lamella::Tensor, class... A>
+Made make_tensor(A&&... arguments) {
   static_assert(std::is_same_v<T, c10::TensorImpl>);
-  return lamella::Tensor(c10::intrusive_ptr<T>::make(std::forward<A>(arguments)...));
+  return Made(c10::intrusive_ptr<T>::make(std::forward<A>(arguments)...));
 }
 }  // namespace at::detail
