@@ -43,12 +43,6 @@ class TensorMemory {
   TensorMemory() = default;
   explicit TensorMemory(TensorBase tensor) : tensor_(std::move(tensor)) {}
   operator bool() const { return tensor_.defined(); }  // NOLINT: as in PyTorch
-  // All of the memory, as a tensor of one dimension.
-  LAMELLA_LAZY operator detail::Lazily<lazy_, Tensor>() const {
-    const detail::Lazily<lazy_, Tensor> one(tensor_);
-    if (!one.defined()) return one;
-    return one.as_strided({static_cast<int64_t>(nbytes() / one.itemsize())}, {1}, 0);
-  }
   // One of the tensors that have the memory.
   const TensorBase& tensor() const { return tensor_; }
   size_t nbytes() const { return lamella_tensor_storage_bytes(tensor_.impl()); }
@@ -64,6 +58,16 @@ class TensorMemory {
   void* get_context() const { return nullptr; }
   Device device() const { return tensor_.device(); }
   DeviceType device_type() const { return device().type(); }
+  // All elements in the memory, in one dimension: what set_() takes as a source.
+  template <std::same_as<Tensor> T>
+  operator T() const {  // NOLINT: implicit
+    if (!tensor_.defined()) return T();
+    const auto size = static_cast<int64_t>(nbytes() / tensor_.itemsize());
+    const int64_t stride = 1;
+    lamella_tensor* all = nullptr;
+    detail::check(lamella_tensor_as_strided(tensor_.impl(), 1, &size, &stride, 0, &all));
+    return T(TensorBase::adopt(all));
+  }
   // Identifies the storage: equal for tensors that share it, different for others.
   lamella_storage* unsafeGetStorageImpl() const {
     return tensor_.defined() ? tensor_.impl()->storage : nullptr;
@@ -86,9 +90,12 @@ class TensorSugar : public TensorAutograd<T> {
 
   // Entry `index` along the first dimension, as a view. Negative indices count from the end.
   T operator[](int64_t index) const { return self().select(0, index); }
-  // The same for an index that is a tensor of one integer.
-  T operator[](const T& index) const {
-    return self().select(0, index.item().template to<int64_t>());
+  // The same for an index that is a number, or a tensor of one integer.
+  T operator[](const T& index) const { return (*this)[index.item()]; }
+  T operator[](const Scalar& index) const {
+    LAMELLA_CHECK_INDEX(index.isIntegral(false), "select: expected 'index' to be an integer, got ",
+                        index);
+    return self().select(0, index.template to<int64_t>());
   }
 
   T& operator+=(const T& other) { return self().add_(other); }
@@ -120,6 +127,11 @@ class TensorSugar : public TensorAutograd<T> {
     const std::string text = this->defined() ? str("[", toString(), " ", this->sizes(), "]\n")
                                              : std::string("[UndefinedTensor]\n");
     __builtin_printf("%s", text.c_str());
+  }
+  // function(*this, arguments...), for chains of methods.
+  template <class F, class... A>
+  decltype(auto) m(F function, A&&... arguments) const {
+    return function(self(), std::forward<A>(arguments)...);
   }
   using TensorAutograd<T>::data;
   template <class U>

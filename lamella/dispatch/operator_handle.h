@@ -11,18 +11,6 @@ struct OperatorId {
   OperatorId(std::string name, std::string overload_name)
       : name(std::move(name)), overload_name(std::move(overload_name)) {}
   bool operator==(const OperatorId&) const = default;
-  // The part before "::".
-  LAMELLA_LAZY std::optional<std::string_view> getNamespace() const {
-    size_t end = name.find("::");
-    if (end == std::string::npos) return std::nullopt;
-    return std::string_view(name).substr(0, end);
-  }
-  // False where it has one.
-  LAMELLA_LAZY bool setNamespaceIfNotSet(std::string_view ns) {
-    if (getNamespace().has_value()) return false;
-    name.insert(0, str(ns, "::"));
-    return true;
-  }
 };
 LAMELLA_LAZY inline std::string toString(const OperatorId& name) {
   return name.overload_name.empty() ? name.name : str(name.name, '.', name.overload_name);

@@ -28,7 +28,7 @@ static_assert(same<torch::Device, c10::Device> && same<c10::Device, lamella::Dev
 static_assert(same<at::TensorBase, lamella::TensorBase>);
 static_assert(same<torch::Library, lamella::Library>);
 static_assert(std::is_base_of_v<torch::CppFunction, c10::KernelFunction>);
-static_assert(same<c10::OperatorName, lamella::OperatorId>);
+static_assert(std::is_base_of_v<lamella::OperatorId, c10::OperatorName>);
 static_assert(same<c10::FunctionSchema, lamella::OperatorSchema>);
 static_assert(same<torch::jit::Stack, lamella::Stack> && same<torch::jit::IValue, c10::IValue>);
 static_assert(same<c10::impl::ExcludeDispatchKeyGuard, lamella::ExcludeDispatchKeyGuard>);
@@ -112,6 +112,16 @@ TEST(Names, ArgumentsOfSchemas) {
   EXPECT_EQ(arguments[1].type(), c10::getTypePtr<at::Tensor>());
   EXPECT_TRUE(arguments[0].alias_info()->isWrite());
   EXPECT_EQ(arguments[1].alias_info(), nullptr);
+}
+
+TEST(Names, NamespacesOfOperators) {
+  c10::OperatorName plain("add", "Tensor"), full("aten::add", "");
+  EXPECT_FALSE(plain.getNamespace().has_value());
+  EXPECT_TRUE(plain.setNamespaceIfNotSet("mine"));
+  EXPECT_EQ(plain, c10::OperatorName("mine::add", "Tensor"));
+  EXPECT_EQ(*plain.getNamespace(), "mine");
+  EXPECT_FALSE(full.setNamespaceIfNotSet("mine"));
+  EXPECT_EQ(full.name, "aten::add");
 }
 
 TEST(Names, ValuesOfAnyType) {

@@ -240,12 +240,45 @@ TEST(TensorObjects, AreMadeOverMemoryAndShowTheirKeys) {
       storage, c10::DispatchKeySet(c10::DispatchKey::CUDA), caffe2::TypeMeta::Make<float>());
   EXPECT_TRUE(x.key_set().has(c10::DispatchKey::CUDA));
   EXPECT_TRUE(x.key_set().has(c10::DispatchKey::AutogradCUDA));
+  x.unsafeGetTensorImpl()->set_sizes_contiguous({2, 1});
+  EXPECT_EQ(x.sizes(), at::IntArrayRef({2, 1}));
+  EXPECT_EQ(x.strides(), at::IntArrayRef({1, 1}));
+  EXPECT_EQ(x.storage().nbytes(), 8U);
+  x.unsafeGetTensorImpl()->set_sizes_and_strides({1}, {1}, 1);
+  EXPECT_EQ(x.data_ptr(), static_cast<float*>(storage->mutable_data()) + 1);
+  EXPECT_TRUE(x.key_set().has(c10::DispatchKey::CUDA));
+  EXPECT_THROW(x.unsafeGetTensorImpl()->set_sizes_contiguous({3}), c10::Error);
+  EXPECT_THROW(x.unsafeGetTensorImpl()->set_sizes_and_strides({1, 1}, {1}), c10::Error);
   x.unsafeGetTensorImpl()->remove_autograd_key();
   EXPECT_FALSE(x.key_set().has(c10::DispatchKey::AutogradCUDA));
   EXPECT_EQ(c10::legacyExtractDispatchKey(x.key_set()), c10::DispatchKey::CUDA);
   EXPECT_EQ(storage.use_count(), 2);
   x.reset();
   EXPECT_EQ(storage.use_count(), 1);
+}
+
+TEST(TensorObjects, AreMadeWithoutMemoryAndAsViews) {
+  const c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
+  at::Tensor none(c10::make_intrusive<c10::TensorImpl, c10::UndefinedTensorImpl>(
+      c10::DispatchKey::XLA, caffe2::TypeMeta::Make<float>(), at::Device(at::kXLA, 0)));
+  EXPECT_EQ(none.device(), at::Device(at::kXLA, 0));
+  EXPECT_EQ(none.numel(), 0);
+  at::Tensor x = at::arange(6, at::kFloat);
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(x.storage()), cpu, x.dtype());
+  view.unsafeGetTensorImpl()->set_sizes_and_strides({3}, {2});
+  EXPECT_TRUE(view.is_alias_of(x));
+  EXPECT_EQ(view.sum().item<float>(), 6);
+  auto* allocator = c10::GetCPUAllocator();
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 8, allocator, true);
+  EXPECT_EQ(storage.nbytes(), 8U);
+  at::Tensor y = at::detail::make_tensor<c10::TensorImpl>(storage, cpu, x.dtype());
+  y.unsafeGetTensorImpl()->set_sizes_contiguous({2});
+  y.fill_(3);
+  EXPECT_EQ(static_cast<const float*>(storage.data())[1], 3);
+  EXPECT_TRUE(y.storage().is_alias_of(storage));
+  EXPECT_FALSE(y.is_view());
+  EXPECT_EQ(at::Tensor().unsafeGetTensorImpl(), c10::UndefinedTensorImpl::singleton());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,42 @@ TEST(Tensor, OtherSpellings) {
   EXPECT_THROW(none.getTensorRef(), c10::Error);
   EXPECT_TRUE(lamella::wrap_opt_if(x, true).has_value());
   EXPECT_FALSE(lamella::wrap_opt_if(x, false).has_value());
+}
+
+TEST(Tensor, TypesHaveBackends) {
+  at::DeprecatedTypeProperties kind = at::ones({1}).type();
+  EXPECT_EQ(kind.backend(), at::Backend::CPU);
+  EXPECT_EQ(at::MPS(at::kHalf).backend(), at::Backend::MPS);
+  EXPECT_EQ(c10::deviceTypeToBackend(at::kMeta), at::Backend::Meta);
+  EXPECT_EQ(c10::deviceTypeToBackend(at::DeviceType::Vulkan), at::Backend::Undefined);
+  std::ostringstream text;
+  text << kind << at::CUDA(at::kLong);
+  EXPECT_EQ(text.str(), "CPUFloatTypeCUDALongType");
+}
+
+TEST(Tensor, IndicesAreNumbersOfIntegers) {
+  at::Tensor x = at::arange(3);
+  EXPECT_EQ(x[at::Scalar(-1)].item<int64_t>(), 2);
+  EXPECT_EQ(x[at::tensor(1)].item<int64_t>(), 1);
+  for (const at::Scalar& wrong : {at::Scalar(1.5), at::Scalar(true)}) {
+    try {
+      x[wrong];
+      ADD_FAILURE();
+    } catch (const c10::IndexError& error) {
+      EXPECT_EQ(error.msg(),
+                lamella::str("select: expected 'index' to be an integer, got ", wrong));
+    }
+  }
+  EXPECT_EQ(values(x.m([](const at::Tensor& a, int b) { return a * b; }, 2)), (Values{0, 2, 4}));
+}
+
+TEST(Tensor, SetTakesMemory) {
+  at::Tensor x = at::arange(6, at::kFloat).slice(0, 2), y = at::empty({0});
+  y.set_(x.storage());
+  EXPECT_EQ(values(y), (Values{0, 1, 2, 3, 4, 5}));
+  y.set_(x.storage(), 1, {2, 2}, {1, 2});
+  EXPECT_EQ(values(y), (Values{1, 3, 2, 4}));
+  EXPECT_TRUE(y.is_alias_of(x));
 }
 
 TEST(Tensor, AutocastOfTheProcessor) {

@@ -36,13 +36,15 @@ SOURCE = """
 """
 # Runs under lamella.compat, as a setup.py does.
 BUILD = """
-    import subprocess, sys
+    import os, subprocess, sys
     import torch
     for command in (["cmake", "-S", ".", "-B", "made", "-DPYTHON_EXECUTABLE=" + sys.executable],
                     ["cmake", "--build", "made"]):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     torch.ops.load_library("made/libfound.so")
+    assert torch.ops.loaded_libraries == {os.path.realpath("made/libfound.so")}
+    assert torch.ops.import_module("subprocess") is subprocess
     print(torch.ops.found_torch.windowed(torch.ones(4)).tolist())
 """
 

@@ -39,7 +39,7 @@ std::vector<torch::Tensor> parts() {
 }
 std::string text(torch::Tensor x) {
   std::ostringstream out;
-  out << x << x.sizes() << x.dtype() << x.device();
+  out << x << x.sizes() << x.dtype() << x.device() << x.type();
   return out.str();
 }
 double sum_in_order(int64_t count) {
@@ -60,7 +60,15 @@ bool any_equal(int64_t count, int64_t wanted) {
 void refuse() {
   at::parallel_for(0, 1000, 1, [](int64_t, int64_t) { TORCH_CHECK_VALUE(false, "expected less"); });
 }
+void throw_python_error(bool persist) {
+  PyErr_SetString(PyExc_KeyError, "absent");
+  python_error error;
+  if (persist) error.persist();
+  TORCH_CHECK((PyErr_Occurred() == nullptr) == persist);
+  throw error;
+}
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("throw_python_error", &throw_python_error);
   m.def("scaled", &scaled, py::arg("x"), py::arg("factor") = 2.0, py::arg("other") = py::none());
   m.def("kind", &kind);
   m.def("parts", &parts);
@@ -93,7 +101,7 @@ USE_PYBIND = """
     memory = module.memory(x[1:])
     assert memory.data_ptr() == x.data_ptr() and memory.nbytes() == 12
     assert module.half() == 0.5
-    assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpu"
+    assert module.text(x) == " 0\\n 1\\n 2\\n[ CPUFloatType{3} ][3]floatcpuCPUFloatType"
     sums = set()
     for threads in (1, 2, 3, 8):
         lamella.set_num_threads(threads)
@@ -106,6 +114,8 @@ USE_PYBIND = """
         (lambda: module.kind(lamella.int32, "cpu", [7], 1), RuntimeError,
          "expected sizes.size() == 2, got 1 and 2. sizes"),
         (module.refuse, ValueError, "expected less"),
+        (lambda: module.throw_python_error(False), KeyError, "'absent'"),
+        (lambda: module.throw_python_error(True), KeyError, "'absent'"),
     ]:
         with pytest.raises(error) as caught:
             call()
@@ -279,6 +289,68 @@ def in_a_process(body, *arguments):
     return done.stdout
 
 
+NETWORK = """
+struct Net : torch::nn::Cloneable<Net> {
+  explicit Net(int64_t size) : size(size) { reset(); }
+  void reset() override {
+    inner = register_module("inner", torch::nn::Linear(size, 1));
+    scale = register_buffer("scale", torch::full({1}, 2.0));
+  }
+  torch::Tensor forward(torch::Tensor x) { return inner->forward(x) * scale; }
+  void grow() { register_parameter("bias", torch::zeros({1})); }
+  int64_t size;
+  torch::nn::Linear inner{nullptr};
+  torch::Tensor scale;
+};
+struct Pair : torch::nn::Module {
+  torch::Tensor forward(torch::Tensor a, torch::Tensor b) { return a + b; }
+};
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  torch::python::bind_module<Net>(m, "Net").def(py::init<int64_t>()).def("grow", &Net::grow);
+  torch::python::bind_module<Pair, true>(m, "Pair").def(py::init<>()).def("sum", &Pair::forward);
+}
+"""
+
+USE_NETWORK = """
+    import lamella
+    from lamella.utils import cpp_extension
+    made = cpp_extension.load_inline("networks", sys.argv[2], build_directory=sys.argv[1])
+    net = made.Net(3)
+    both = lamella.nn.Sequential(net, lamella.nn.Tanh())
+    assert isinstance(net, lamella.nn.Module) and type(net).__name__ == str(net) == "Net"
+    assert [name for name, _ in both.named_parameters()] == ["0.inner.weight", "0.inner.bias"]
+    assert [name for name, _ in both.named_modules()] == ["", "0", "0.inner", "1"]
+    assert list(both.state_dict()) == ["0.scale", "0.inner.weight", "0.inner.bias"]
+    x = lamella.ones(2, 3)
+    expected = lamella.nn.functional.linear(x, net.inner.weight, net.inner.bias) * 2
+    assert lamella.equal(net(x), expected) and lamella.equal(both(x), expected.tanh())
+    both(x).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    both.double()
+    assert net(x.double()).dtype == net.scale.dtype == net.buffers()[0].dtype == lamella.float64
+    twin = net.clone()
+    with lamella.no_grad():
+        twin.named_parameters()["inner.bias"].add_(1)
+    assert lamella.equal(twin(x.double()), net(x.double()) + 2)
+    assert net.training and not net.eval().training and not net.inner.training
+    assert both.train() is both and net.training and net.inner is net.children()[0]
+    net.grow()
+    assert net.named_parameters(recurse=False)[0][0] == "bias" and net.bias.numel() == 1
+    assert dict(net.named_buffers()).keys() == {"scale"}
+    try:
+        net.other = lamella.nn.Parameter(x)
+    except KeyError as error:
+        assert error.args == (
+            "Module: expected a name that the C++ class registers, got 'other'",
+        ), error.args
+    else:
+        raise AssertionError
+    assert made.Pair().sum(x, x).sum() == 12 and not hasattr(made.Pair(), "absent")
+"""
+
+
 @pytest.mark.parametrize(
     "text, use",
     [
@@ -286,11 +358,66 @@ def in_a_process(body, *arguments):
         (PLAIN, USE_PLAIN),
         (OPERATORS, USE_OPERATORS),
         (GENERATOR, USE_GENERATOR),
+        (NETWORK, USE_NETWORK),
     ],
-    ids=["pybind", "plain", "operators", "generator"],
+    ids=["pybind", "plain", "operators", "generator", "network"],
 )
 def test_load(tmp_path, text, use):
     in_a_process(use, str(tmp_path), text)
+
+
+RELOADED = """
+#include <Python.h>
+static PyObject* f(PyObject*, PyObject*) { return PyLong_FromLong(NUMBER); }
+static PyMethodDef methods[] = {{"f", f, METH_NOARGS, nullptr}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "reloaded", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_reloaded() { return PyModule_Create(&module); }
+"""
+
+
+def test_loads_what_was_built_anew_and_reads_flags_as_a_shell(tmp_path):
+    use = """
+    import warnings
+    from lamella.utils import cpp_extension
+    def load(number, text="", **kwargs):
+        flags = [f"-g0\\n\\n", f" -O0 '-DNUMBER={number}'"]
+        return cpp_extension.load_inline("reloaded", sys.argv[2] + text, extra_cflags=flags,
+            extra_include_paths=["  . \\n"], build_directory=sys.argv[1],
+            no_implicit_headers=True, **kwargs)
+    first = load(123)
+    assert first.f() == 123 and load(123).f() == 123
+    assert load(456).f() == 456 and load(456).f() == 456 and first.f() == 123
+    assert load(456, "// more").f() == 456
+    def warning(kind, handling):
+        return cpp_extension.load_inline("warning",
+            f"int f(int x) {{ {kind}; TORCH_CHECK(x > 0, \\"less\\"); return x; }}", functions="f",
+            build_directory=sys.argv[1], with_pytorch_error_handling=handling)
+    plain, ours = warning('TORCH_WARN("plain")', False), warning('TORCH_WARN("of ", x)', True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert plain.f(1) == 1 and not seen and ours.f(2) == 2
+        try:
+            ours.f(-1)
+        except RuntimeError as error:
+            assert "less" in str(error)
+        assert [str(one.message) for one in seen] == ["of 2", "of -1"]
+        warnings.simplefilter("error")
+        for value, kind, text in ((1, UserWarning, "of 1"), (-1, RuntimeError, "less")):
+            try:
+                ours.f(value)
+            except kind as error:
+                assert str(error) == text
+            else:
+                raise AssertionError
+    try:
+        load(1, functions=5)
+    except ValueError as error:
+        assert str(error) == (
+            "load_inline: expected 'functions' to be a str, a list or a dict, got int"), error
+    else:
+        raise AssertionError
+    """
+    in_a_process(use, str(tmp_path), RELOADED)
 
 
 def test_says_what_the_compiler_said(tmp_path):

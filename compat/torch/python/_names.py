@@ -136,6 +136,7 @@ utils.checkpoint < compat._selective: CheckpointPolicy SelectiveCheckpointContex
 utils.hooks < compat._nn: unserializable_hook=_same warn_if_has_hooks
 # Modules that are part of a larger one.
 _attention_bias = nn.attention.bias
+_cpp_modules = nn.cpp
 _batches = _C._functorch _functorch.vmap _functorch.autograd_function
 _dynamo = _dynamo.eval_frame
 _flex_attention = nn.attention.flex_attention
@@ -180,8 +181,8 @@ _tools = utils._dtype_abbrs _utils_internal multiprocessing.reductions
   _dispatch.python
   _functorch.eager_transforms _functorch.utils _vmap_internals autograd._functions
 # Modules of this package that do not stand for a module of PyTorch.
-- = __main__ _absent _attention_bias _autograd_parts _batches _checks _custom_op_impl _dispatcher
-  _deterministic _fallback _foreach _functional_tensors _functions _functorch
+ - = __main__ _absent _attention_bias _autograd_parts _batches _checks _cpp_modules _custom_op_impl
+   _dispatcher _deterministic _fallback _foreach _functional_tensors _functions _functorch
   _higher_order _hollow _installed _library_parts _members _modes _names _nn _no_device
   _old_signatures _operators _overload_members
   _pickle_names _pickle_writer _printing _processes _selective _settings _shown_forms

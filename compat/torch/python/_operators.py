@@ -1,7 +1,10 @@
-"""Operators that libraries name in torch.ops.aten and that are composed of others here."""
+"""Operators that libraries name in torch.ops.aten and that are composed of others here, and members
+of torch.ops itself."""
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +28,11 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 _library: Any = None
 
 
+def _load_library(path: str | os.PathLike[str]) -> Any:
+    lamella.ops.loaded_libraries.add(os.path.realpath(path))
+    return lamella.load_library(path)
+
+
 def install() -> None:
     """Registers the operators, once in a process."""
     global _library
@@ -34,3 +42,7 @@ def install() -> None:
     for schema, function in _OPERATORS.items():
         _library.define(schema)
         _library.impl(schema.split("(")[0], function, "CompositeImplicitAutograd")
+    # Attributes of the object, where they stand before its methods.
+    vars(lamella.ops).update(
+        import_module=importlib.import_module, load_library=_load_library, loaded_libraries=set()
+    )

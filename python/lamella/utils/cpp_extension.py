@@ -342,15 +342,16 @@ def load(
     folder = build_directory or _get_build_directory(name, verbose, with_cuda)
     os.makedirs(folder, exist_ok=True)
     own = include_paths("cuda" if with_cuda else "cpu")
-    includes = [*(extra_include_paths or []), *own, sysconfig.get_paths()["include"]]
-    names = _name_flags(name, files, extra_include_paths or [])
+    extra = [path.strip() for path in extra_include_paths or []]
+    includes = [*extra, *own, sysconfig.get_paths()["include"]]
+    names = _name_flags(name, files, extra)
     names += [f"-I{os.path.abspath(path)}" for path in includes]
-    flags = [*names, "-fPIC", *_cxx_flags(["-O2", *(extra_cflags or [])])]
-    link = [*(extra_ldflags or []), *_link_flags()]
+    flags = [*names, "-fPIC", *_cxx_flags(["-O2", *_words(extra_cflags)])]
+    link = [*_words(extra_ldflags), *_link_flags()]
     nvcc = []
     if with_cuda:
         link += _cuda.link_flags("load")
-        nvcc = [_cuda.nvcc("load"), *names, *_cuda.nvcc_flags("load", extra_cuda_cflags or [])]
+        nvcc = [_cuda.nvcc("load"), *names, *_cuda.nvcc_flags("load", _words(extra_cuda_cflags))]
     target = os.path.join(folder, name if is_standalone else f"{name}.so")
     link += _openmp_link(flags, link)
     if not is_standalone:
@@ -363,11 +364,35 @@ def load(
 
         lamella.ops.load_library(target)
         return target
-    spec = importlib.util.spec_from_file_location(name, target)
+    path = _fresh(target)
+    # pybind11 keeps modules by their full names, so one that was built anew has a package.
+    full = name if path == target else f"{os.path.basename(path)[:-3]}.{name}"
+    spec = importlib.util.spec_from_file_location(full, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _words(flags: Sequence[str] | None) -> list[str]:
+    """The flags as a shell reads them: one text may have several, or whitespace around one."""
+    return [word for flag in flags or () for word in shlex.split(flag)]
+
+
+# For each library that was loaded: when it was built, and the file that was loaded.
+_loaded: dict[str, tuple[int, str]] = {}
+
+
+def _fresh(target: str) -> str:
+    """The library, or a copy if this process has loaded an older one of its path."""
+    built = os.stat(target).st_mtime_ns
+    before, path = _loaded.get(target, (built, target))
+    if built != before:
+        path = f"{os.path.splitext(target)[0]}_{built}.so"
+        if not os.path.exists(path):
+            shutil.copy2(target, path)
+    _loaded[target] = built, path
+    return path
 
 
 def _compiler() -> list[str]:
@@ -487,8 +512,14 @@ def load_inline(
     if functions is not None:
         if isinstance(functions, str):
             functions = [functions]
+        if not isinstance(functions, (list, tuple, dict)):
+            raise ValueError(
+                "load_inline: expected 'functions' to be a str, a list or a dict, got "
+                f"{type(functions).__name__}"
+            )
         named = functions if isinstance(functions, dict) else {f: f for f in functions}
-        lines = [f'm.def("{f}", &{f}, R"({doc})");' for f, doc in named.items()]
+        wrap = "torch::wrap_pybind_function" if with_pytorch_error_handling else ""
+        lines = [f'm.def("{f}", {wrap}(&{f}), R"({doc})");' for f, doc in named.items()]
         texts.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}")
     folder = build_directory or _get_build_directory(name, verbose, with_cuda)
     os.makedirs(folder, exist_ok=True)

@@ -4,12 +4,27 @@
 #include <pybind11/pybind11.h>
 
 #include <exception>
+#include <utility>
 
 #include "lamella/abi/python.h"
 #include "lamella/api/functions.h"
 #include "lamella/core/list.h"
 
 namespace lamella::pybind {
+
+// Thrown where Python's error is set. persist() takes the error from the thread, and restore() sets
+// it on the thread that the exception has come to.
+class LAMELLA_HIDDEN python_error : public std::exception {
+ public:
+  void persist() { error_ = std::make_shared<pybind11::error_already_set>(); }
+  void restore() {
+    if (error_ != nullptr) std::exchange(error_, nullptr)->restore();
+  }
+  const char* what() const noexcept override { return "Python's error is set"; }
+
+ private:
+  std::shared_ptr<pybind11::error_already_set> error_;
+};
 
 // The package's table; imports the package, and makes Lamella's exceptions Python's.
 inline const lamella_python_table& table() {
@@ -23,6 +38,8 @@ inline const lamella_python_table& table() {
         if (error) std::rethrow_exception(error);
       } catch (const Error& known) {
         lamella::pybind::table().raise(known.status(), known.what());
+      } catch (python_error& set) {
+        set.restore();
       }
     });
     return found;
@@ -36,6 +53,8 @@ inline void set_python_error() {
   try {
     throw;
   } catch (pybind11::error_already_set& error) {
+    error.restore();
+  } catch (python_error& error) {
     error.restore();
   } catch (const pybind11::builtin_exception& error) {
     error.set_error();
@@ -119,9 +138,9 @@ struct type_caster<lamella::Device> {
     return lamella::pybind::table().wrap_device(static_cast<uint8_t>(from.type()), from.index());
   }
 };
-template <>
-struct type_caster<lamella::TensorMemory> {
-  PYBIND11_TYPE_CASTER(lamella::TensorMemory, const_name("lamella.UntypedStorage"));
+template <class T>
+struct type_caster<T, std::enable_if_t<std::is_base_of_v<lamella::TensorMemory, T>>> {
+  PYBIND11_TYPE_CASTER(T, const_name("lamella.UntypedStorage"));
   // Python's storages do not come back.
   bool load(handle, bool) { return false; }
   static handle cast(const lamella::TensorMemory& from, return_value_policy, handle) {

@@ -222,6 +222,12 @@ Stream& operator<<(Stream& out, const T& tensor) {
   return detail::stream(out, static_cast<const Tensor&>(tensor));
 }
 
+// "CPUFloatType".
+template <detail::TextStream Stream, std::derived_from<TensorKind> T>
+Stream& operator<<(Stream& out, const T& kind) {
+  return detail::stream(out, kind.toString());
+}
+
 // Prints all options, and marks those that are defaults.
 template <detail::TextStream Stream, class T>
   requires std::is_same_v<TensorOptions, T>

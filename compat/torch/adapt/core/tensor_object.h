@@ -1,6 +1,7 @@
 // TensorObject: a tensor's header with the members of PyTorch's TensorImpl that code reads through
-// Tensor::unsafeGetTensorImpl(); StorageObject: memory that code allocates itself and makes tensors
-// over. Classes cannot add data to a tensor by deriving from TensorObject.
+// Tensor::unsafeGetTensorImpl(), and makes with make_intrusive; StorageObject: memory that code
+// allocates itself and makes tensors over. Classes cannot add data to a tensor by deriving from
+// TensorObject.
 #pragma once
 #include "lamella/abi/autograd.h"
 #include "lamella/core/device_interfaces.h"
@@ -37,6 +38,7 @@ struct AutogradPart {
 };
 
 struct TensorObject : lamella_tensor {
+  enum ImplType { VIEW };
   class Version {
    public:
     explicit Version(lamella_tensor* tensor) : tensor_(tensor) {}
@@ -80,6 +82,29 @@ struct TensorObject : lamella_tensor {
   // Takes the memory, shape, dtype and device of another tensor.
   void shallow_copy_from(const TensorBase& source) {
     detail::check(lamella_tensor_set_data(this, source.impl()));
+  }
+  // Gives the tensor another shape over its memory. RuntimeError if the memory is too small.
+  void set_sizes_and_strides(IntArrayRef sizes, IntArrayRef strides,
+                             std::optional<int64_t> offset = std::nullopt) {
+    LAMELLA_CHECK(sizes.size() == strides.size(),
+                  "set_sizes_and_strides: expected sizes and strides of one length, got ",
+                  sizes.size(), " and ", strides.size());
+    lamella_tensor* view = nullptr;
+    detail::check(lamella_tensor_as_strided(this, static_cast<int32_t>(sizes.size()), sizes.data(),
+                                            strides.data(), offset.value_or(storage_offset()),
+                                            &view));
+    const uint64_t keys = lamella_tensor::key_set;
+    shallow_copy_from(TensorBase::adopt(view));
+    lamella_tensor::key_set = keys;
+  }
+  void set_sizes_contiguous(IntArrayRef sizes) {
+    std::vector<int64_t> strides(sizes.size());
+    uint64_t step = 1;
+    for (size_t i = sizes.size(); i-- > 0;
+         step *= sizes[i] > 1 ? static_cast<uint64_t>(sizes[i]) : 1) {
+      strides[i] = static_cast<int64_t>(step);
+    }
+    set_sizes_and_strides(sizes, strides);
   }
   // Calls no longer pass through autograd on their way down.
   void remove_autograd_key() {
@@ -134,23 +159,76 @@ class StorageObject : public intrusive_ptr_target {
   bool resizable_;
 };
 
-// A tensor without elements over the memory, with these keys and those of autograd.
-template <class T = Tensor>
-T tensor_over_storage(intrusive_ptr<StorageObject> storage, DispatchKeySet keys, TypeMeta dtype) {
-  Device device = storage->device();
+// The tensor with all bytes of the memory.
+inline TensorBase bytes_of(intrusive_ptr<StorageObject> storage) {
+  const Device device = storage->device();
+  const auto size = static_cast<int64_t>(storage->nbytes());
   void* data = storage->mutable_data();
-  const int64_t size = 0;
   lamella_tensor* made = nullptr;
   detail::check(lamella_tensor_from_blob(
-      data, 1, &size, nullptr, static_cast<uint8_t>(dtype.toScalarType()),
+      data, 1, &size, nullptr, static_cast<uint8_t>(ScalarType::Byte),
       static_cast<uint8_t>(device.type()), device.index(),
       [](void* kept) { intrusive_ptr<StorageObject>::reclaim(static_cast<StorageObject*>(kept)); },
       storage.release(), &made));
-  made->key_set =
-      keys.raw_repr() | (made->key_set & autograd_dispatch_keyset_with_ADInplaceOrView.raw_repr() &
-                         ~detail::kBackendMask);
-  return T(TensorBase::adopt(made));
+  return TensorBase::adopt(made);
 }
+
+// The object of undefined tensors.
+struct UndefinedTensorImpl {
+  static TensorObject* singleton() { return nullptr; }
+};
+
+// A key, or several, as an argument.
+struct OwnKeys {
+  OwnKeys(DispatchKeySet keys) : bits(keys.raw_repr()) {}             // NOLINT: implicit
+  OwnKeys(DispatchKey key) : bits(DispatchKeySet(key).raw_repr()) {}  // NOLINT: implicit
+  uint64_t bits;
+};
+
+// A tensor counts the references of its header. make() gives one without elements, with these keys
+// and those of autograd.
+template <class Null>
+class intrusive_ptr<TensorObject, Null> : public TensorBase {
+ public:
+  intrusive_ptr() = default;
+  intrusive_ptr(TensorBase tensor) : TensorBase(std::move(tensor)) {}  // NOLINT: implicit
+  static intrusive_ptr make(OwnKeys keys, TypeMeta dtype, std::optional<Device> device) {
+    LAMELLA_CHECK(device.has_value(), "TensorImpl: expected a device, got none");
+    const int64_t size = 0;
+    lamella_tensor* made = nullptr;
+    detail::check(lamella_tensor_from_blob(
+        nullptr, 1, &size, nullptr, static_cast<uint8_t>(dtype.toScalarType()),
+        static_cast<uint8_t>(device->type()), device->index(), nullptr, nullptr, &made));
+    made->key_set =
+        keys.bits | (made->key_set & autograd_dispatch_keyset_with_ADInplaceOrView.raw_repr() &
+                     ~detail::kBackendMask);
+    return TensorBase::adopt(made);
+  }
+  // Over the memory of a tensor, or of a c10::Storage or StorageObject.
+  static intrusive_ptr make(const TensorBase& memory, OwnKeys keys, TypeMeta dtype) {
+    intrusive_ptr made = make(keys, dtype, memory.device());
+    const uint64_t all = made.key_set();
+    made->shallow_copy_from(make(TensorObject::VIEW, memory, keys, dtype));
+    made.impl()->key_set = all;
+    return made;
+  }
+  static intrusive_ptr make(intrusive_ptr<StorageObject> memory, OwnKeys keys, TypeMeta dtype) {
+    return make(bytes_of(std::move(memory)), keys, dtype);
+  }
+  // A view of the tensor whose memory it is.
+  static intrusive_ptr make(TensorObject::ImplType, const TensorBase& memory, OwnKeys keys,
+                            TypeMeta dtype) {
+    const int64_t size = 0, stride = 1;
+    lamella_tensor* made = nullptr;
+    detail::check(lamella_tensor_as_strided(memory.impl(), 1, &size, &stride, 0, &made));
+    made->scalar_type = static_cast<uint8_t>(dtype.toScalarType());
+    made->key_set = keys.bits;
+    return TensorBase::adopt(made);
+  }
+  TensorObject* get() const { return unsafeGetTensorImpl(); }
+  TensorObject* operator->() const { return get(); }
+  TensorObject& operator*() const { return *get(); }
+};
 
 // The key of a tensor's backend: its highest key below autograd.
 inline DispatchKey legacyExtractDispatchKey(DispatchKeySet keys) {

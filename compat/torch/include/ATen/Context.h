@@ -1,8 +1,7 @@
 // at::globalContext(): capabilities and settings of the library, under PyTorch's names.
 #pragma once
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Tensor.h>
-#include <c10/core/Backend.h>
+#include <ATen/core/DeprecatedTypeProperties.h>
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
@@ -63,20 +62,20 @@ inline Context& globalContext() { return global_context; }
 // The options of tensors with a dtype, in PyTorch's older spelling for factories, where functions
 // take them by reference.
 template <DeviceType device>
-lamella::TensorKind& kept_kind(ScalarType type) {
-  static std::vector<lamella::TensorKind> kinds = [] {
-    std::vector<lamella::TensorKind> all;
+DeprecatedTypeProperties& kept_kind(ScalarType type) {
+  static std::vector<DeprecatedTypeProperties> kinds = [] {
+    std::vector<DeprecatedTypeProperties> all;
     for (int i = 0; i < static_cast<int>(ScalarType::NumOptions); ++i)
       all.emplace_back(static_cast<ScalarType>(i), device);
     return all;
   }();
   return kinds[static_cast<size_t>(type)];
 }
-inline lamella::TensorKind& CPU(ScalarType type) { return kept_kind<DeviceType::CPU>(type); }
-inline lamella::TensorKind& MPS(ScalarType type) { return kept_kind<DeviceType::MPS>(type); }
-inline lamella::TensorKind& CUDA(ScalarType type) { return kept_kind<DeviceType::CUDA>(type); }
+inline DeprecatedTypeProperties& CPU(ScalarType type) { return kept_kind<DeviceType::CPU>(type); }
+inline DeprecatedTypeProperties& CUDA(ScalarType type) { return kept_kind<DeviceType::CUDA>(type); }
+inline DeprecatedTypeProperties& MPS(ScalarType type) { return kept_kind<DeviceType::MPS>(type); }
 
-inline lamella::TensorKind getDeprecatedTypeProperties(Backend backend, ScalarType type) {
+inline DeprecatedTypeProperties getDeprecatedTypeProperties(Backend backend, ScalarType type) {
   return {type, c10::backendToDeviceType(backend)};
 }
 

@@ -6,5 +6,10 @@
 #include <torch/types.h>
 
 #include "lamella/api/pybind_casters.h"
+#include "lamella/api/pybind_warnings.h"
 
 namespace py = pybind11;
+using lamella::pybind::python_error;
+namespace torch {
+using lamella::pybind::wrap_pybind_function;
+}

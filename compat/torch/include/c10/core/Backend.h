@@ -42,4 +42,11 @@ inline lamella::DeviceType backendToDeviceType(Backend backend) {
   }
   throw lamella::TypeError("backendToDeviceType: expected a backend, got Undefined");
 }
+// The backend of a device type's strided tensors; Undefined where it has no name here.
+inline Backend deviceTypeToBackend(lamella::DeviceType type) {
+  for (int i = 0; i < static_cast<int>(Backend::Undefined); ++i) {
+    if (backendToDeviceType(static_cast<Backend>(i)) == type) return static_cast<Backend>(i);
+  }
+  return Backend::Undefined;
+}
 }  // namespace c10

@@ -10,13 +10,13 @@
 namespace c10 {
 using TensorImpl = lamella::TensorObject;
 using StorageImpl = lamella::StorageObject;
+using lamella::UndefinedTensorImpl;
 }  // namespace c10
 namespace at::detail {
 // T can be c10::TensorImpl only: a class that derives from it holds no tensor.
-template <class T = c10::TensorImpl>
-auto make_tensor(c10::intrusive_ptr<c10::StorageImpl> storage, c10::DispatchKeySet keys,
-                 lamella::TypeMeta dtype) {
+template <class T = c10::TensorImpl, class Made = lamella::Tensor, class... A>
+Made make_tensor(A&&... arguments) {
   static_assert(std::is_same_v<T, c10::TensorImpl>);
-  return lamella::tensor_over_storage(std::move(storage), keys, dtype);
+  return Made(c10::intrusive_ptr<T>::make(std::forward<A>(arguments)...));
 }
 }  // namespace at::detail

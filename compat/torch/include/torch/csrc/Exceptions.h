@@ -3,8 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/python_casters.h>
 
-// Encloses the body of a function that Python calls, and turns its exceptions into Python's.
-#define HANDLE_TH_ERRORS try {
+// Encloses the body of a function that Python calls, and turns its exceptions and warnings into
+// Python's.
+#define HANDLE_TH_ERRORS \
+  try {                  \
+    ::lamella::pybind::PythonWarnings lamella_warnings;
 #define END_HANDLE_TH_ERRORS_RET(result)   \
   }                                        \
   catch (...) {                            \
