@@ -393,6 +393,7 @@ uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> h
                 "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
   AutogradMeta* meta = ensure_meta(t);
   if (meta->post_accumulate == nullptr) meta->post_accumulate = new HookList<NodeHook>;
+  static_cast<void>(leaf_node(t)->extras());  // so that the leaf waits for all of its gradients
   uint64_t id = next_hook_id();
   meta->post_accumulate->add(id, std::move(hook));
   return id;
