@@ -432,3 +432,11 @@ def test_a_hook_that_fails_midway_leaves_no_gradient_behind():
     handle.remove()
     z.sum().backward()
     assert y.grad.tolist() == [z.item() for z in (lamella.ones(2).exp() + 1)]
+
+
+def test_a_leaf_with_hooks_takes_its_gradient_over():
+    x = lamella.ones(1000, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: None)
+    with lamella.profiler.profile() as recorded:
+        x.exp().sum().backward()
+    assert not [event for event in recorded.events() if "copy" in event.name]

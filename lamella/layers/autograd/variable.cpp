@@ -305,7 +305,12 @@ lamella_status LeafNode::accumulate(TensorBase g) {
 }
 
 lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**, WantedEdges) {
-  return accumulate(TensorBase::borrow(grads[0]));
+  const NodeExtras* extras = extras_or_null();
+  if (extras != nullptr && !extras->post_hooks.empty())
+    return accumulate(TensorBase::borrow(grads[0]));
+  // The list of gradients is the engine's, which needs this one no longer.
+  auto& grad = const_cast<lamella_tensor*&>(grads[0]);
+  return accumulate(TensorBase::adopt(std::exchange(grad, nullptr)));
 }
 
 void retain_grad(lamella_tensor* t) {
