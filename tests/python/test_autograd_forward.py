@@ -314,3 +314,13 @@ def test_tangents_of_custom_functions_alias_as_the_outputs_do():
         with pytest.raises(RuntimeError) as error:
             given(*wrong)
         assert str(error.value) == text
+
+
+def test_tangents_have_no_tangents():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(tensor(1.0), tensor(2.0))
+        with pytest.raises(RuntimeError) as error:
+            forward_ad.make_dual(tensor(1.0), dual)
+        assert str(error.value) == (
+            "make_dual: expected 'tangent' to have no tangent, got one with a tangent"
+        )

@@ -40,7 +40,8 @@ def _constant(name: str, value: Any) -> Any:
 for _value, _names in (
     (
         False,
-        "is_available is_initialized is_bf16_supported is_current_stream_capturing _is_in_bad_fork",
+        "is_available is_initialized is_bf16_supported is_current_stream_capturing _is_in_bad_fork "
+        "is_tf32_supported",
     ),
     (
         0,

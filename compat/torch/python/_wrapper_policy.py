@@ -27,7 +27,7 @@ _SCHEMAS = {
         "dim(Tensor self) -> int",
         "numel(Tensor self) -> int",
         "is_contiguous(Tensor self) -> bool",
-        "is_contiguous.memory_format(Tensor self, *, MemoryFormat memory_format) -> bool",
+        "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
         "sym_size(Tensor self) -> SymInt[]",
         "sym_stride(Tensor self) -> SymInt[]",
         "sym_numel(Tensor self) -> SymInt",
@@ -57,21 +57,15 @@ _KERNELS: dict[str, Callable[..., Any]] = {
 }
 _libraries: list[Any] = []
 _asking = False
-_plain_contiguous = Tensor.contiguous
+_plain_contiguous, _plain_data_ptr = Tensor.contiguous, Tensor.data_ptr
 
 
 def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> Any:
     """The answer of the tensor's class; None if the tensor's own value holds."""
-    overload = "default"
-    if kwargs or args:
-        args, kwargs, overload = (
-            (),
-            {"memory_format": (*args, *kwargs.values())[0]},
-            "memory_format",
-        )
-    op = _C._operator(operator, overload)
+    args = (*args, *kwargs.values())
+    op = _C._operator(operator, "memory_format" if args else "default")
     cls = type(tensor)
-    made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), kwargs)  # type: ignore[attr-defined]
+    made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), {})  # type: ignore[attr-defined]
     if made is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for 'torch.ops.{operator.replace('::', '.')}': "
@@ -107,6 +101,12 @@ def _contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self if self.is_contiguous() else _ask(self, "aten::clone", (), {})
 
 
+def _data_ptr(self: Tensor) -> int:
+    """The address of the first element, of which there may be none: the class is asked."""
+    self.numel()
+    return _plain_data_ptr(self)
+
+
 def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     """Makes a tensor's class answer for what the options say."""
     if policy not in (None, "sizes", "strides"):
@@ -121,7 +121,11 @@ def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     if not _asking:
         # From the first such class on, members of all tensors look whether their class answers.
         _asking = True
-        own = {"contiguous": _contiguous, "type_as": lambda x, y: x.to(y.device, y.dtype)}
+        own = {
+            "contiguous": _contiguous,
+            "data_ptr": _data_ptr,
+            "type_as": lambda x, y: x.to(y.device, y.dtype),
+        }
         _C._add_to_tensor({name: _member(name) for name in _ASKED} | own)
     made._answered = tuple(sorted(options))
     return made

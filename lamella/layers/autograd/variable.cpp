@@ -98,9 +98,11 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
 
 bool is_leaf(lamella_tensor* t) {
   t = behind_levels(t);
-  if (is_stale_view(t) || bare_node(t) != nullptr) return false;
-  AutogradMeta* meta = meta_of(t);
-  return meta == nullptr || !meta->grad_fn;
+  if (is_stale_view(t)) return false;
+  const Node* node = bare_node(t);
+  if (AutogradMeta* meta = node == nullptr ? meta_of(t) : nullptr) node = meta->grad_fn.get();
+  // A leaf that hooks have unpacked has the node of the leaf.
+  return node == nullptr || node->is_leaf();
 }
 
 NodePtr grad_fn(lamella_tensor* t) {
