@@ -261,6 +261,19 @@ bool call_inside(OpFacts& facts, const Program& program, uint64_t keys, PyObject
   return true;
 }
 
+// fallback([keyset,] operator, *args, **kwargs), without arguments that are the defaults.
+PyObject* call_fallback(const PythonKernel& kernel, const OpFacts& facts, const Program& program,
+                        uint64_t key_set, const lamella_value* arguments) {
+  Ref args, kwargs, first(PyList_New(0));
+  Ref keys(kernel.with_keyset ? keyset_object(key_set) : Ref::borrow(Py_None).release());
+  if (!first || !keys || !pack_arguments(program, arguments, &args, &kwargs)) return nullptr;
+  if (kernel.with_keyset && PyList_Append(first.get(), keys.get()) != 0) return nullptr;
+  if (PyList_Append(first.get(), facts.overload) != 0) return nullptr;
+  Ref all(PySequence_InPlaceConcat(first.get(), args.get()));
+  Ref tuple(all ? PySequence_Tuple(all.get()) : nullptr);
+  return tuple ? PyObject_Call(kernel.function, tuple.get(), kwargs.get()) : nullptr;
+}
+
 }  // namespace
 
 bool call_direct(OpFacts& facts, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
@@ -300,8 +313,13 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
     OpFacts* facts = facts_of(op);
     if (facts == nullptr) return keep_python_error();
     const Program& program = *facts->program.load(std::memory_order_acquire);
+    if (own->is_fallback) {
+      Ref result(call_fallback(*own, *facts, program, key_set, arguments));
+      if (!result) return keep_python_error();
+      return store_returns(*facts, arguments, result.get(), "Python kernel", returns);
+    }
     // All positional arguments, then the keyword-only ones by name.
-    uint32_t extra = (own->is_fallback ? 1u : 0u) + (own->with_keyset ? 1u : 0u);
+    uint32_t extra = own->with_keyset ? 1 : 0;
     auto positional = static_cast<uint32_t>(program.positional);
     auto count = static_cast<uint32_t>(program.params.size());
     std::vector<PyObject*> stack(extra + count + 1);
@@ -312,7 +330,6 @@ lamella_status python_kernel(const lamella_kernel* kernel, const lamella_operato
       if (!failed) stack[filled++] = owned;
     };
     if (own->with_keyset) add(keyset_object(key_set));
-    if (own->is_fallback && !failed) add(Ref::borrow(facts->overload).release());
     Ref names(count > positional ? PyTuple_New(count - positional) : nullptr);
     failed = failed || (count > positional && !names);
     for (uint32_t i = 0; i < count && !failed; ++i) {

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import lamella
+import lamella._dispatch
 from lamella.library import Library
 
 _numbers = itertools.count()
@@ -53,18 +54,18 @@ def test_fallbacks():
     fallback = Library("_", "IMPL")
 
     def log(op, *args, **kwargs):
-        seen.append((str(op), len(args)))
+        seen.append((str(op), len(args), kwargs))
         return op.redispatch(lamella._dispatch.DispatchKeySet().add("CPU"), *args, **kwargs)
 
     fallback.fallback(log, "TESTING_ONLY_GenericWrapper")
     lib = Library(f"library{next(_numbers)}", "DEF")
-    lib.define("f(Tensor x, int n) -> Tensor")
-    lib.impl("f", lambda x, n: x + n, "CPU")
+    lib.define("f(Tensor x, int n, int m=1, *, int? k=None, bool b=False) -> Tensor")
+    lib.impl("f", lambda x, n, m, k, b: x + n, "CPU")
     keys = lamella._dispatch.DispatchKeySet().add("CPU").add("TESTING_ONLY_GenericWrapper")
-    result = op_of(lib, "f").default.redispatch(keys, lamella.ones(1), 2)
+    result = op_of(lib, "f").default.redispatch(keys, lamella.ones(1), 2, b=True)
     fallback._destroy()
     lib._destroy()
-    assert result.tolist() == [3.0] and seen == [(f"{lib.ns}.f.default", 2)]
+    assert result.tolist() == [3.0] and seen == [(f"{lib.ns}.f.default", 2, {"b": True})]
     with pytest.raises(RuntimeError) as caught:
         lib.fallback(log, "CPU")
     assert str(caught.value) == (

@@ -50,20 +50,24 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "sym_storage_offset": Tensor.storage_offset,
     "size": lambda x: list(x.shape),
     "stride": lambda x: list(x.stride()),
-    "is_strides_like_format": lambda x, memory_format: x.is_contiguous(memory_format=memory_format),
-    "is_non_overlapping_and_dense": lambda x: x.numel() == 0 or x.is_contiguous(),
+    "is_strides_like_format": lambda x, memory_format: _of_strides(
+        x, "aten::is_strides_like_format", memory_format
+    ),
+    "is_non_overlapping_and_dense": lambda x: _of_strides(x, "aten::is_non_overlapping_and_dense"),
     "device": lambda x: x.device,
     "layout": lambda x: x.layout,
 }
 _libraries: list[Any] = []
 _asking = False
 _plain_contiguous, _plain_data_ptr = Tensor.contiguous, Tensor.data_ptr
+_is_contiguous = Tensor.is_contiguous
 
 
 def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> Any:
     """The answer of the tensor's class; None if the tensor's own value holds."""
     args = (*args, *kwargs.values())
-    op = _C._operator(operator, "memory_format" if args else "default")
+    of_format = bool(args) and operator == "aten::is_contiguous"
+    op = _C._operator(operator, "memory_format" if of_format else "default")
     cls = type(tensor)
     made = cls.__torch_dispatch__(op, (cls,), (tensor, *args), {})  # type: ignore[attr-defined]
     if made is NotImplemented:
@@ -72,6 +76,15 @@ def _ask(tensor: Tensor, operator: str, args: tuple[Any, ...], kwargs: Any) -> A
             f"{cls.__name__} returned NotImplemented"
         )
     return made
+
+
+def _of_strides(x: Any, operator: str, *formats: Any) -> Any:
+    """Whether a tensor has the strides of a memory format, or is contiguous or without elements."""
+    if type(x) is not Tensor and "strides" in vars(x).get("_answered", ()):
+        made = _ask(x, operator, formats, {})
+        if made is not None:
+            return made
+    return _is_contiguous(x, *formats) or (not formats and x.numel() == 0)
 
 
 def _member(name: str) -> Any:
@@ -102,9 +115,9 @@ def _contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _data_ptr(self: Tensor) -> int:
-    """The address of the first element, of which there may be none: the class is asked."""
+    """The address of the first element, 0 without memory. The class is asked how many there are."""
     self.numel()
-    return _plain_data_ptr(self)
+    return 0 if _C._is_wrapper(self) else _plain_data_ptr(self)
 
 
 def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:

@@ -94,5 +94,7 @@ strided = torch.Tensor._make_subclass(
     Asked, torch.ones(2, 2), dispatch_sizes_strides_policy="strides"
 )
 print(strided.is_contiguous(memory_format=torch.channels_last))
+print(torch.ops.aten.is_strides_like_format.default(strided, torch.channels_last))
+print(torch.ops.aten.is_non_overlapping_and_dense.default(strided))
 sized = torch.Tensor._make_subclass(Asked, torch.ones(2), dispatch_sizes_strides_policy="sizes")
 sized.data_ptr()
