@@ -4,6 +4,7 @@
 
 #include "lamella/core/wrapper.h"
 #include "lamella/layers/autograd/engine.h"
+#include "lamella/layers/autograd/saved.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
 
@@ -183,6 +184,7 @@ class Run {
  private:
   uint64_t run_;
   Ends ends_;
+  autograd::SavedHooksGuard hooks_;
   PyThreadState* state_ = nullptr;
   int left_ = 0;
 };

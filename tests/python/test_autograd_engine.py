@@ -440,3 +440,30 @@ def test_a_leaf_with_hooks_takes_its_gradient_over():
     with lamella.profiler.profile() as recorded:
         x.exp().sum().backward()
     assert not [event for event in recorded.events() if "copy" in event.name]
+
+
+def test_hooks_on_saved_tensors_that_come_and_go_in_backward():
+    """Backward leaves the thread's hooks as they were."""
+    context = lamella.autograd.graph.saved_tensors_hooks
+
+    def enter(tensor):
+        context(lambda t: t, lambda t: t).__enter__()
+        return tensor
+
+    def leave(tensor):
+        outer.__exit__()
+        return tensor
+
+    seen = []
+    outer = context(lambda t: t, leave)
+    for hooks in (context(lambda t: t, enter), outer):
+        x = lamella.ones(2, requires_grad=True)
+        with hooks:
+            x.sin().sum().backward()
+            seen.clear()
+            with context(lambda t: seen.append(1) or t, lambda t: t):
+                x.sin()
+            assert seen == [1]
+    with pytest.raises(RuntimeError) as error:
+        outer.__exit__()
+    assert str(error.value) == "saved_tensors_hooks: expected hooks to be set, got none"
