@@ -120,6 +120,8 @@ class UntypedStorage:
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
         """One byte, or a storage over a range of the same memory; RuntimeError for a step other
         than 1."""
+        if self.device.type == "meta":
+            raise NotImplementedError("UntypedStorage: Not available for 'meta' device type")
         if isinstance(index, int):
             return self._bytes[index].item()
         begin, end, step = index.indices(len(self))

@@ -10,6 +10,10 @@
 #include "lamella/layers/autograd/variable.h"
 #include "python/src/call.h"
 
+namespace lamella::autograd {
+struct SavedHooks;
+}
+
 namespace lamella::python {
 
 // Reads the arguments of a vectorcall by name into `values`: borrowed, NULL where not given. False
@@ -45,6 +49,8 @@ PyObject* add_accumulate_hook(PyObject* tensor, PyObject* hook);
 int visit_tensor(lamella_tensor* tensor, visitproc visit, void* arg);
 // The same of a node, where its one reference is the object's.
 int visit_owned(autograd::Node* node, visitproc visit, void* arg);
+// Hooks of saved tensors, for both functions.
+std::shared_ptr<autograd::SavedHooks> make_saved_hooks(PyObject* pack, PyObject* unpack);
 // Calls a tensor's hook; its context is the Python function.
 lamella_status call_tensor_hook(void* context, lamella_tensor* grad, lamella_tensor** replacement);
 // Releases a reference that C++ held, from any thread.

@@ -76,13 +76,15 @@ PyObject* mark_shared_storage(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
 // ---- Attributes ----
 
+constexpr char kFreed[] =
+    "expected its saved tensors to be there, got a graph that was freed by an earlier backward; "
+    "pass "
+    "retain_graph=True to that one";
+
 PyObject* get_saved_tensors(PyObject* object, void*) {
   PyContext* self = as_context(object);
   if (self->released) {
-    return PyErr_Format(PyExc_RuntimeError,
-                        "%s: expected its saved tensors to be there, got a graph that was freed by "
-                        "an earlier backward; pass retain_graph=True to that one",
-                        context_name(self));
+    return PyErr_Format(PyExc_RuntimeError, "%s: %s", context_name(self), kFreed);
   }
   if (self->saved == nullptr) {
     if (self->saved_for_forward != nullptr) return new_or_none(self->saved_for_forward);
@@ -108,6 +110,12 @@ PyObject* get_saved_tensors(PyObject* object, void*) {
   });
   if (--self->readers == 0 && self->released) drop_saved(self);
   return tuple;
+}
+
+PyObject* get_saved_variables(PyObject* object, void*) {
+  const char* text = "saved_variables is deprecated; use saved_tensors";
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, text, 1) != 0) return nullptr;
+  return get_saved_tensors(object, nullptr);
 }
 
 PyObject* get_needs_input_grad(PyObject* object, void*) {
@@ -346,6 +354,15 @@ void PythonNode::release_saved() noexcept {
   drop_saved(context_);
 }
 
+std::vector<autograd::SavedTensor*> PythonNode::saved_tensors(const char* name, bool* is_list) {
+  std::vector<autograd::SavedTensor*> found;
+  *is_list = strcmp(name, "tensors") == 0;
+  if (!*is_list) return found;
+  LAMELLA_CHECK(!given_up() && !context_->released, name_, ": ", kFreed);
+  for (uint32_t i = 0; i < context_->saved_count; ++i) found.push_back(&context_->saved[i]);
+  return found;
+}
+
 // Note [Nodes under vmap].
 lamella_status PythonNode::apply(lamella_tensor* const* grads, lamella_tensor** results,
                                  autograd::WantedEdges) {
@@ -438,7 +455,7 @@ char to_save_name[] = "to_save", forward_name[] = "saved_for_forward",
      dirty_name[] = "dirty_tensors", non_differentiable_name[] = "non_differentiable";
 PyGetSetDef context_getset[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "Tensors of save_for_backward().", nullptr},
-    {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", get_saved_variables, nullptr, nullptr, nullptr},
     {"needs_input_grad", get_needs_input_grad, put_needs_input_grad,
      "For each argument of forward, whether its gradient is wanted.", nullptr},
     {"to_save", get_slot<&PyContext::to_save>, put_slot<&PyContext::to_save>, nullptr,

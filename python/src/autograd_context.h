@@ -58,6 +58,8 @@ class PythonNode final : public autograd::Node {
   void release_saved() noexcept override;
   bool keeps_something() const noexcept override { return true; }
   void* python_object() const override { return context_; }
+  // Those of save_for_backward() are "tensors".
+  std::vector<autograd::SavedTensor*> saved_tensors(const char* name, bool* is_list) override;
   // NULL unless forward was called on batched tensors.
   autograd::NodeLevels* levels() const { return levels_.get(); }
   void set_levels(autograd::NodeLevels levels) {

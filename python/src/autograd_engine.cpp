@@ -4,6 +4,7 @@
 
 #include "lamella/core/wrapper.h"
 #include "lamella/layers/autograd/engine.h"
+#include "lamella/layers/autograd/saved.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
 
@@ -147,6 +148,7 @@ thread_local uint64_t current_run = 0;
 struct Ends {
   const Tensors* roots = nullptr;
   const Tensors* inputs = nullptr;
+  bool retain = false;
 };
 thread_local Ends current_ends;
 // Python's count of calls that may still be made inside of each other, and its start.
@@ -182,6 +184,7 @@ class Run {
  private:
   uint64_t run_;
   Ends ends_;
+  autograd::SavedHooksGuard hooks_;
   PyThreadState* state_ = nullptr;
   int left_ = 0;
 };
@@ -206,7 +209,7 @@ bool read_graph_flags(PyObject* retain, PyObject* create, uint32_t* flags) {
 
 lamella_status run(const Tensors& roots, const Tensors& grads, const Tensors& inputs,
                    uint32_t flags, lamella_tensor** results) {
-  Run run({&roots, &inputs});
+  Run run({&roots, &inputs, (flags & LAMELLA_RETAIN_GRAPH) != 0});
   WithoutGil others;
   return autograd::run_backward(roots.ends(), grads.data(), inputs.ends(), flags, results);
 }
@@ -307,6 +310,7 @@ PyObject* backward_number(PyObject*, PyObject*) { return PyLong_FromUnsignedLong
 PyObject* has_inputs(PyObject*, PyObject*) {
   return PyBool_FromLong(current_ends.inputs != nullptr && current_ends.inputs->size() > 0);
 }
+PyObject* retains_graph(PyObject*, PyObject*) { return PyBool_FromLong(current_ends.retain); }
 // Whether the edges of the nodes lead to one of the others, or are among them.
 bool lead_to(std::vector<autograd::Node*> from, const std::unordered_set<autograd::Node*>& to) {
   uint32_t lowest = ~uint32_t{0};
@@ -360,6 +364,7 @@ PyMethodDef functions[] = {
     {"_running_node", running_node, METH_NOARGS, nullptr},
     {"_backward_number", backward_number, METH_NOARGS, nullptr},
     {"_backward_has_inputs", has_inputs, METH_NOARGS, nullptr},
+    {"_backward_retains", retains_graph, METH_NOARGS, nullptr},
     {"_will_run", will_run, METH_O, nullptr},
     {"_backward", method(backward_function), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_grad", method(grad_function), METH_FASTCALL | METH_KEYWORDS, nullptr},

@@ -28,6 +28,11 @@ PyObject* make_dual(PyObject*, PyObject* args) {
                       "make_dual: expected 'tensor' to have no tangent, got one with a tangent");
       return nullptr;
     }
+    if (autograd::tangent(tensor_of(tangent)).defined()) {
+      PyErr_SetString(PyExc_RuntimeError,
+                      "make_dual: expected 'tangent' to have no tangent, got one with a tangent");
+      return nullptr;
+    }
     TensorBase view = call_known(alias_op, {tensor_value(tensor_of(tensor))});
     if (!view.defined()) return nullptr;
     autograd::set_tangent(view.impl(), tensor_ref(tangent));

@@ -206,6 +206,28 @@ bool save_tensors(const FunctionCall& call, PyObject* const* outputs) {
   return true;
 }
 
+// Whether the tangent of an output aliases the tangents that jvp was given (`own`, after the
+// context) as the output aliases the inputs: an input that was written has its own tangent, written
+// since `versions`, and a view has a view of a tangent.
+bool aliases_alike(const FunctionCall& call, PyObject* output, PyObject* tangent, PyObject* own,
+                   const std::vector<uint32_t>& versions) {
+  auto memory = [](PyObject* object) {
+    return is_tensor(object) ? behind_levels(tensor_of(object))->storage : nullptr;
+  };
+  const bool written = contains(call.context->dirty, output);
+  bool is_view = false, is_view_of_own = memory(output) == nullptr;
+  for (Py_ssize_t k = 0; k < call.count; ++k) {
+    PyObject* given = PyTuple_GET_ITEM(own, k + 1);
+    if (written && call.args[k] == output) {
+      return !is_tensor(given) ||
+             (given == tangent && tensor_ref(given)._version() != versions[static_cast<size_t>(k)]);
+    }
+    is_view |= memory(call.args[k]) == memory(output);
+    is_view_of_own |= given != tangent && memory(given) == memory(tangent);
+  }
+  return written || !is_view || is_view_of_own;
+}
+
 // Sets the tangents of the outputs, which the class's jvp computes from those of the inputs.
 bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
   PyContext* context = call.context;
@@ -220,6 +242,7 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
   Ref args(PyTuple_New(call.count + 1));
   if (!args) return false;
   PyTuple_SET_ITEM(args.get(), 0, Ref::borrow(reinterpret_cast<PyObject*>(context)).release());
+  std::vector<uint32_t> versions(static_cast<size_t>(call.count));
   for (Py_ssize_t i = 0; i < call.count; ++i) {
     TensorBase tangent;
     if (is_tensor(call.args[i]) && has_gradients(tensor_of(call.args[i]))) {
@@ -232,6 +255,7 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
         if (!tangent.defined()) return false;
       }
     }
+    if (tangent.defined()) versions[static_cast<size_t>(i)] = tangent._version();
     PyTuple_SET_ITEM(args.get(), i + 1, wrap(std::move(tangent)));
   }
   // The saved tensors have tangents themselves, which must not be propagated again.
@@ -259,6 +283,16 @@ bool give_tangents(const FunctionCall& call, PyObject* const* outputs) {
           PyExc_TypeError, "%s: expected tangent %zd to be %s, got %s", context_name(context), i,
           is_tensor(outputs[i]) ? "a Tensor or None" : "None, as the output is not a Tensor",
           Py_TYPE(tangents[i])->tp_name);
+      return false;
+    }
+    if (!aliases_alike(call, outputs[i], tangents[i], args.get(), versions)) {
+      PyErr_Format(PyExc_RuntimeError,
+                   "%s: expected 'jvp' to return for output %zd %s, got another tensor",
+                   context_name(context), i,
+                   contains(context->dirty, outputs[i])
+                       ? "the tangent of the input that 'forward' wrote, written in place as well"
+                       : "a view of a tangent that it is given, as 'forward' returns an input or a "
+                         "view of one");
       return false;
     }
     autograd::set_tangent(tensor_of(outputs[i]), tensor_ref(tangents[i]));

@@ -239,11 +239,19 @@ class PythonSavedHooks final : public autograd::SavedHooks {
   PyObject* unpack_;
 };
 
+}  // namespace
+
+std::shared_ptr<autograd::SavedHooks> make_saved_hooks(PyObject* pack, PyObject* unpack) {
+  return std::make_shared<PythonSavedHooks>(pack, unpack);
+}
+
+namespace {
+
 PyObject* push_hooks(PyObject*, PyObject* args) {
   PyObject *pack, *unpack;
   if (!PyArg_ParseTuple(args, "OO:saved_tensors_hooks", &pack, &unpack)) return nullptr;
   return guarded([&]() -> PyObject* {
-    autograd::push_saved_hooks(std::make_shared<PythonSavedHooks>(pack, unpack));
+    autograd::push_saved_hooks(make_saved_hooks(pack, unpack));
     Py_RETURN_NONE;
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/core/ivalue.h"
+#include "lamella/layers/autograd/saved.h"
 #include "python/src/autograd.h"
 #include "python/src/autograd_where.h"
 #include "python/src/errors.h"
@@ -146,6 +147,10 @@ PyObject* register_node_hook(PyObject* self, PyObject* hook) {
 
 // ---- Saved values: node._saved_self ----
 
+// What finds node._raw_saved_self, of _set_raw_saved(); NULL: nothing does.
+PyObject* raw_saved = nullptr;
+constexpr char kRawSaved[] = "_raw_saved_";
+
 constexpr char kSaved[] = "_saved_";
 constexpr size_t kSavedLength = sizeof(kSaved) - 1;
 
@@ -173,6 +178,17 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
       });
     }
   }
+  if (text != nullptr && raw_saved != nullptr &&
+      strncmp(text, kRawSaved, sizeof(kRawSaved) - 1) == 0) {
+    found = PyObject_CallFunction(raw_saved, "Os", self, text + sizeof(kRawSaved) - 1);
+    if (found != Py_None) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      return found;
+    }
+    Py_DECREF(found);
+  }
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
   return nullptr;
@@ -195,6 +211,55 @@ PyObject* node_dir(PyObject* self, PyObject*) {
     return names.release();
   });
 }
+
+// _set_raw_saved(find): makes node._raw_saved_self what find(node, "self") returns, unless None.
+PyObject* set_raw_saved(PyObject*, PyObject* find) {
+  Py_INCREF(find);
+  Py_XSETREF(raw_saved, find);
+  Py_RETURN_NONE;
+}
+// _count_saved(node, name): how many tensors are kept as a list under the name; -1: one that is no
+// list; None: none are.
+PyObject* count_saved(PyObject*, PyObject* args) {
+  PyObject* self;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "O!s:_count_saved", &NodeType, &self, &name)) return nullptr;
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  return guarded([&]() -> PyObject* {
+    autograd::Node::Inside inside(*node);
+    bool is_list = false;
+    size_t count = node->saved_tensors(name, &is_list).size();
+    if (is_list) return PyLong_FromSize_t(count);
+    if (count == 0) Py_RETURN_NONE;
+    return PyLong_FromLong(-1);
+  });
+}
+// _hook_saved(node, name, index, pack, unpack): hooks for one of these tensors.
+PyObject* hook_saved(PyObject*, PyObject* args) {
+  PyObject *self, *pack, *unpack;
+  const char* name;
+  Py_ssize_t index;
+  if (!PyArg_ParseTuple(args, "O!snOO:_hook_saved", &NodeType, &self, &name, &index, &pack,
+                        &unpack)) {
+    return nullptr;
+  }
+  autograd::NodePtr node = hold_node(self);
+  if (!node) return nullptr;
+  return guarded([&]() -> PyObject* {
+    autograd::Node::Inside inside(*node);
+    bool is_list = false;
+    std::vector<autograd::SavedTensor*> tensors = node->saved_tensors(name, &is_list);
+    LAMELLA_CHECK(static_cast<size_t>(index) < tensors.size() && !tensors[index]->is_empty(),
+                  "register_hooks: expected a saved tensor, got None");
+    tensors[index]->set_hooks(make_saved_hooks(pack, unpack));
+    Py_RETURN_NONE;
+  });
+}
+PyMethodDef functions[] = {{"_set_raw_saved", set_raw_saved, METH_O, nullptr},
+                           {"_count_saved", count_saved, METH_VARARGS, nullptr},
+                           {"_hook_saved", hook_saved, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 // ---- Life ----
 
@@ -289,6 +354,7 @@ int add_nodes(PyObject* module) {
   NodeType.tp_methods = methods;
   NodeType.tp_getset = getset;
   if (PyType_Ready(&NodeType) != 0) return -1;
+  if (PyModule_AddFunctions(module, functions) != 0) return -1;
   Py_INCREF(&NodeType);
   return PyModule_AddObject(module, "_Node", reinterpret_cast<PyObject*>(&NodeType));
 }

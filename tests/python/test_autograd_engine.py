@@ -387,3 +387,83 @@ def test_retained_grads_of_part_of_a_graph(run):
     z.retain_grad()
     run(x, y, z)
     assert y.grad.tolist() == [3, 3] and z.grad.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_hooks_of_leaves_run_once_at_the_last_gradient(restricted):
+    early, late = lamella.ones(2, requires_grad=True), lamella.ones(2, requires_grad=True)
+    seen = []
+
+    def watch(name, tensor):
+        tensor.register_hook(lambda grad: seen.append(name))
+        return tensor
+
+    early.register_hook(lambda grad: seen.append(("early", grad.tolist())))
+    early.register_post_accumulate_grad_hook(lambda x: seen.append(("stored", x.grad.tolist())))
+    late.register_post_accumulate_grad_hook(lambda x: seen.append(("late", x.grad.tolist())))
+    a = watch("a", late * 2)
+    b = watch("b", a * 3)
+    c = watch("c", b * early)
+    d = watch("d", c + early)
+    d.sum().backward(inputs=[early, late] if restricted else None)
+    assert seen == ["d", "c", ("early", [7, 7]), ("stored", [7, 7]), "b", "a", ("late", [6, 6])]
+
+
+def test_hooks_of_a_leaf_among_the_roots_see_its_whole_gradient():
+    x = lamella.ones(2, requires_grad=True)
+    seen = []
+    x.register_hook(lambda grad: seen.append(grad.tolist()))
+    lamella.autograd.backward([x.sum(), x, (x * 2).exp().log().sum()], [None, x.detach(), None])
+    assert seen == [[4, 4]]
+
+
+def test_a_hook_that_fails_midway_leaves_no_gradient_behind():
+    x, y = lamella.ones(2, requires_grad=True), lamella.ones(2, requires_grad=True)
+
+    def fail(leaf):
+        raise ValueError("no")
+
+    handle = x.register_post_accumulate_grad_hook(fail)
+    y.register_hook(lambda grad: None)
+    z = y.exp() * x + y
+    with pytest.raises(ValueError, match="^no$"):
+        z.sum().backward(retain_graph=True)
+    assert y.grad is None
+    handle.remove()
+    z.sum().backward()
+    assert y.grad.tolist() == [z.item() for z in (lamella.ones(2).exp() + 1)]
+
+
+def test_a_leaf_with_hooks_takes_its_gradient_over():
+    x = lamella.ones(1000, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: None)
+    with lamella.profiler.profile() as recorded:
+        x.exp().sum().backward()
+    assert not [event for event in recorded.events() if "copy" in event.name]
+
+
+def test_hooks_on_saved_tensors_that_come_and_go_in_backward():
+    """Backward leaves the thread's hooks as they were."""
+    context = lamella.autograd.graph.saved_tensors_hooks
+
+    def enter(tensor):
+        context(lambda t: t, lambda t: t).__enter__()
+        return tensor
+
+    def leave(tensor):
+        outer.__exit__()
+        return tensor
+
+    seen = []
+    outer = context(lambda t: t, leave)
+    for hooks in (context(lambda t: t, enter), outer):
+        x = lamella.ones(2, requires_grad=True)
+        with hooks:
+            x.sin().sum().backward()
+            seen.clear()
+            with context(lambda t: seen.append(1) or t, lambda t: t):
+                x.sin()
+            assert seen == [1]
+    with pytest.raises(RuntimeError) as error:
+        outer.__exit__()
+    assert str(error.value) == "saved_tensors_hooks: expected hooks to be set, got none"

@@ -272,3 +272,55 @@ def test_factors_are_no_constants_to_a_backward_with_tangents():
                 results.append(p.autograd.forward_ad.unpack_dual(g).tangent.tolist())
     for mine, theirs in zip(results[:4], results[4:]):
         torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))
+
+
+def given(forward_returns, jvp_returns, dirty=False):
+    """Applies a function of x, of which jvp returns something of x's tangent."""
+
+    class Given(lamella.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            if dirty:
+                ctx.mark_dirty(x)
+            return forward_returns(x)
+
+        @staticmethod
+        def jvp(ctx, x):
+            return jvp_returns(x)
+
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(lamella.ones(3), lamella.ones(3))
+        return forward_ad.unpack_dual(Given.apply(x)).tangent.tolist()
+
+
+def test_tangents_of_custom_functions_alias_as_the_outputs_do():
+    assert given(lambda x: x[:2], lambda t: t[1:]) == [1, 1]
+    assert given(lambda x: x, lambda t: t.view_as(t)) == [1, 1, 1]
+    assert given(lambda x: x.mul_(2), lambda t: t.mul_(2), dirty=True) == [2, 2, 2]
+    assert given(lambda x: x * 2, lambda t: t) == [1, 1, 1]
+    view = (
+        "GivenBackward: expected 'jvp' to return for output 0 a view of a tangent that it is "
+        "given, as 'forward' returns an input or a view of one, got another tensor"
+    )
+    written = (
+        "GivenBackward: expected 'jvp' to return for output 0 the tangent of the input that "
+        "'forward' wrote, written in place as well, got another tensor"
+    )
+    for wrong, text in (
+        ((lambda x: x[:2], lambda t: t[:2].clone()), view),
+        ((lambda x: x, lambda t: t), view),
+        ((lambda x: x.mul_(2), lambda t: t * 2, True), written),
+    ):
+        with pytest.raises(RuntimeError) as error:
+            given(*wrong)
+        assert str(error.value) == text
+
+
+def test_tangents_have_no_tangents():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(tensor(1.0), tensor(2.0))
+        with pytest.raises(RuntimeError) as error:
+            forward_ad.make_dual(tensor(1.0), dual)
+        assert str(error.value) == (
+            "make_dual: expected 'tangent' to have no tangent, got one with a tangent"
+        )

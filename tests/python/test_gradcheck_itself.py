@@ -219,3 +219,22 @@ def _is_batched(tensor):
     except RuntimeError:
         return True
     return False
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(
+    "other, after",
+    [
+        (lambda x: lamella.cat([x, x]), "[2] of lamella.float64"),
+        (lambda x: x.float(), "[1] of lamella.float32"),
+        (lambda x: (), "no such output"),
+    ],
+)
+def test_outputs_that_change_their_kind(other, after, fast):
+    x = lamella.ones(1, dtype=DOUBLE, requires_grad=True)
+    with pytest.raises(AssertionError) as error:
+        gradcheck(lambda x: x if bool(x == 1) else other(x), (x,), fast_mode=fast)
+    assert str(error.value) == (
+        "gradcheck: expected output 0 to keep its shape and dtype when the inputs are moved, got "
+        f"[1] of lamella.float64 and {after}"
+    )

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import lamella
+import lamella._dispatch
 from lamella.library import Library
 
 _numbers = itertools.count()

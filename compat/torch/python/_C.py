@@ -55,6 +55,10 @@ def _extra(name: str) -> Any:
         from lamella.compat._autograd_parts import _WeakTensorRef
 
         return _WeakTensorRef
+    if name in ("has_lapack", "has_mkl", "has_openmp"):
+        from lamella.compat import _settings
+
+        return getattr(_settings, name)
     if name in _SCRIPT:
         return type(name, (), {"__module__": "torch._C"})
     if name in _DEVICES:

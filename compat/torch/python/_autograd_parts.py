@@ -124,10 +124,34 @@ def is_view_replay_enabled() -> bool:
 
 
 class SavedTensor:
-    """The class of a node's saved tensors before they are unpacked; no node gives them out."""
+    """A tensor that a node keeps, before it is unpacked: node._raw_saved_self."""
+
+    _node: Any
+    _name: str
+    _index: int
 
     def __init__(self) -> None:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden")
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """Packs the tensor by one function, and unpacks it by the other whenever it is used."""
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("register_hooks: expected two functions")
+        _C._hook_saved(self._node, self._name, self._index, pack_hook, unpack_hook)
+
+
+def raw_saved(node: Any, name: str) -> Any:
+    """What a node's attribute _raw_saved_`name` is; None if there is none."""
+
+    def at(index: int) -> SavedTensor:
+        made: SavedTensor = object.__new__(SavedTensor)
+        made._node, made._name, made._index = node, name, index
+        return made
+
+    count = _C._count_saved(node, name)
+    if count is None:
+        return None
+    return at(0) if count < 0 else tuple(map(at, range(count)))
 
 
 class _AccumulateGradMeta(type):
@@ -197,6 +221,10 @@ def _saved_tensors_hooks_is_enabled() -> bool:
     before = _C._disable_saved_tensors_hooks("")
     _C._disable_saved_tensors_hooks(before)
     return not before
+
+
+# Of the backward that runs on this thread: whether it keeps the graph.
+_get_current_graph_task_keep_graph = _C._backward_retains
 
 
 def _construct_standard_basis_for(

@@ -215,6 +215,7 @@ autograd.profiler_util : EventList FunctionEvent FunctionEventAvg _format_time
 _dynamo.exc : BackendCompilerFailed InternalTorchDynamoError! TensorifyScalarRestartAnalysis!
   TorchDynamoException! TorchRuntimeError! Unsupported! UserError!
 _higher_order_ops.associative_scan : associative_scan
+_higher_order_ops.cond : cond_op
 _dynamo.utils : is_compile_supported warn_once
 _guards : detect_fake_mode
 _inductor : cudagraph_mark_step_begin list_mode_options

@@ -241,8 +241,15 @@ _MEMBERS: dict[str, Any] = {
 }
 
 
+def _raw_saved(node: Any, name: str) -> Any:
+    from lamella.compat import _autograd_parts
+
+    return _autograd_parts.raw_saved(node, name)
+
+
 def install() -> None:
-    """Adds the missing members. uninstall() does not remove them."""
+    """Adds the missing members, to nodes of graphs as well. uninstall() does not remove them."""
+    _C._set_raw_saved(_raw_saved)
     _C._add_to_tensor(
         {
             name: member

@@ -63,6 +63,7 @@ _libraries: list[Any] = []
 _asking = False
 _plain_contiguous: Any = Tensor.contiguous
 _plain_is_contiguous: Any = Tensor.is_contiguous
+_plain_data_ptr: Any = Tensor.data_ptr
 
 
 def _ask(tensor: Tensor, operator: str, *args: Any) -> Any:
@@ -114,6 +115,12 @@ def _contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self if self.is_contiguous() else _ask(self, "aten::clone")
 
 
+def _data_ptr(self: Tensor) -> int:
+    """The address of the first element, 0 without memory. The class is asked how many there are."""
+    self.numel()
+    return 0 if _C._is_wrapper(self) else _plain_data_ptr(self)
+
+
 def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
     """Makes a tensor's class answer for what the options say."""
     if policy not in (None, "sizes", "strides"):
@@ -130,6 +137,7 @@ def _answers(made: Any, policy: Any, device: bool, layout: bool) -> Any:
         _asking = True
         own = {
             "contiguous": _contiguous,
+            "data_ptr": _data_ptr,
             "type_as": lambda x, y: x.to(y.device, y.dtype),
         }
         _C._add_to_tensor({name: _member(name) for name in _ASKED} | own)

@@ -96,6 +96,7 @@ class Engine {
   ~Engine() {
     // After an error, the pending gradients are dropped.
     for (Node* node : heap_) drop(node);
+    for (Node* leaf : leaves_) drop(leaf);
     if (fast_) fast_lane_taken.store(false, std::memory_order_release);
   }
 
@@ -134,6 +135,10 @@ class Engine {
       Node* node = heap_.back();
       heap_.pop_back();
       lamella_status status = run_node(node);
+      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
+    }
+    for (Node* leaf : leaves_) {
+      lamella_status status = run_node(leaf);
       if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
     }
     return LAMELLA_OK;
@@ -247,23 +252,64 @@ class Engine {
       lamella_status status = validate(to->output(edge.input), &grad, from, index, to);
       if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
     }
-    if (LAMELLA_LIKELY(!restricted_) && to->is_leaf() && to->extras_or_null() == nullptr) {
+    if (to->is_leaf()) {
+      if (LAMELLA_UNLIKELY(restricted_) || to->extras_or_null() != nullptr)
+        return deliver_to_waiting_leaf(to, grad, from, index);
       if (grad == nullptr) return LAMELLA_OK;
       return static_cast<LeafNode*>(to)->accumulate(TensorBase::adopt(grad));
     }
     bool was_queued = queued(to);
-    lamella_tensor*& slot = waiting(to)[edge.input];
-    if (slot == nullptr) {
-      slot = grad;
-    } else if (grad != nullptr) {
-      lamella_status status = add_to(slot, grad);
-      if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
-    }
+    lamella_status status = put(waiting(to)[edge.input], grad);
+    if (LAMELLA_UNLIKELY(status != LAMELLA_OK)) return status;
     if (!was_queued) {
       set_queued(to, true);
       heap_.push_back(to);
       std::push_heap(heap_.begin(), heap_.end(), by_rank);
     }
+    return LAMELLA_OK;
+  }
+  // For a leaf whose hooks need the sum of its gradients; it runs at the last one.
+  LAMELLA_NOINLINE lamella_status deliver_to_waiting_leaf(Node* leaf, lamella_tensor* grad,
+                                                          const Node* from, uint32_t index) {
+    const bool was_queued = queued(leaf);
+    lamella_status status = put(*waiting(leaf), grad);
+    if (status != LAMELLA_OK) return status;
+    if (from != nullptr && leaf->extras_or_null() != nullptr && is_last(leaf, from, index)) {
+      if (was_queued) std::erase(leaves_, leaf);
+      return run_node(leaf);
+    }
+    if (!was_queued) {
+      set_queued(leaf, true);
+      leaves_.push_back(leaf);
+    }
+    return LAMELLA_OK;
+  }
+  // Whether the gradient along this edge is the leaf's last one in this run. The first call counts
+  // what is to come for all leaves.
+  bool is_last(Node* leaf, const Node* from, uint32_t index) {
+    if (to_come_ != nullptr) return --(*to_come_)[leaf] == 0;
+    to_come_ = std::make_unique<std::unordered_map<Node*, uint32_t>>();
+    std::unordered_set<const Node*> seen(heap_.begin(), heap_.end());
+    std::vector<const Node*> nodes(heap_.begin(), heap_.end());
+    auto follow = [&](const Node* node, uint32_t first) {
+      for (uint32_t i = first; i < node->edge_count_; ++i) {
+        Node* to = node->edges_[i].node.get();
+        if (to == nullptr || (restricted_ && !wanted(to))) continue;
+        if (to->is_leaf()) {
+          ++(*to_come_)[to];
+        } else if (seen.insert(to).second) {
+          nodes.push_back(to);
+        }
+      }
+    };
+    follow(from, index + 1);
+    for (size_t i = 0; i < nodes.size(); ++i) follow(nodes[i], 0);
+    return (*to_come_)[leaf] == 0;
+  }
+  // Takes ownership of `grad`; NULL means no gradient.
+  LAMELLA_ALWAYS_INLINE lamella_status put(lamella_tensor*& slot, lamella_tensor* grad) {
+    if (slot != nullptr) return grad != nullptr ? add_to(slot, grad) : LAMELLA_OK;
+    slot = grad;
     return LAMELLA_OK;
   }
   // Takes ownership of `grad`. Adds in place into an operand that has no other reference.
@@ -466,7 +512,9 @@ class Engine {
   bool fast_;
   bool restricted_ = false;
   bool told_ = false;
-  std::vector<Node*> heap_;  // alive as long as the roots are: edges of a node never change
+  std::vector<Node*> heap_;    // alive as long as the roots are: edges of a node never change
+  std::vector<Node*> leaves_;  // with pending gradients
+  std::unique_ptr<std::unordered_map<Node*, uint32_t>> to_come_;  // gradients by leaf: is_last()
   // Pending gradients of a run without the fast lane.
   struct Tables {
     std::unordered_map<Node*, lamella_tensor*> waiting;

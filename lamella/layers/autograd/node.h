@@ -31,6 +31,7 @@
 namespace lamella::autograd {
 
 class Node;
+class SavedTensor;
 struct NodeExtras;
 
 LAMELLA_PRIVATE_API void destroy_node(Node* node) noexcept;
@@ -244,14 +245,30 @@ class LAMELLA_PRIVATE_API Node {
   virtual bool is_leaf() const { return false; }
   // A saved value by its name ("self", "result"), for inspecting the graph: owned; NULL: unknown.
   lamella_status saved_value(const char* name, lamella_value* value, bool* found) {
-    enter();
-    lamella_status status = find_saved(name, value, found);
-    leave();
-    return status;
+    Inside inside(*this);
+    return find_saved(name, value, found);
   }
   virtual std::vector<std::string> saved_names() const { return {}; }
+  // The places of the tensors that are kept under a name, valid in an Inside; `is_list` says
+  // whether the value is a list of tensors. Empty as well for values of other types. Throws after
+  // the values were released.
+  virtual std::vector<SavedTensor*> saved_tensors(const char*, bool* is_list) {
+    *is_list = false;
+    return {};
+  }
   // The Python object that this node was made by, if any (borrowed).
   virtual void* python_object() const { return nullptr; }
+
+  // No run releases the node's saved values while one of these lives.
+  class Inside {
+   public:
+    explicit Inside(Node& node) : node_(node) { node.enter(); }
+    ~Inside() { node_.leave(); }
+    Inside(const Inside&) = delete;
+
+   private:
+    Node& node_;
+  };
 
   uint32_t edge_count() const { return edge_count_; }
   const Edge& edge(uint32_t i) const { return edges_[i]; }

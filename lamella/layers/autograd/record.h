@@ -130,6 +130,7 @@ class RecordNode final : public Node {
   void release_saved() noexcept override;
   bool keeps_something() const noexcept override;
   std::vector<std::string> saved_names() const override;
+  std::vector<SavedTensor*> saved_tensors(const char* name, bool* is_list) override;
 
   // Keeps what the formulas of wanted slots need of the arguments, or of the returns.
   void save(const lamella_value* values, bool returns);

@@ -300,6 +300,21 @@ lamella_status RecordNode::find_saved(const char* name, lamella_value* value, bo
   }
 }
 
+std::vector<SavedTensor*> RecordNode::saved_tensors(const char* name, bool* is_list) {
+  std::vector<SavedTensor*> found;
+  *is_list = false;
+  std::vector<std::string> names = saved_names();
+  for (uint32_t k = 0; k < names.size(); ++k) {
+    if (names[k] != name || derivative_->saved[k].what != LAMELLA_SAVE_VALUE) continue;
+    if (saved_[k].value.tag != LAMELLA_NONE) continue;
+    if (given_up() || released_) throw_given_up(this->name());
+    *is_list = saved_[k].list != nullptr;
+    if (!*is_list) return {&saved_[k].tensor};
+    for (SavedTensor& one : *saved_[k].list) found.push_back(&one);
+  }
+  return found;
+}
+
 // ---- What is kept ----
 
 namespace {

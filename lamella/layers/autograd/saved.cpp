@@ -42,6 +42,14 @@ void pop_saved_hooks() {
   stack->hooks.pop_back();
   trim();
 }
+SavedHooksGuard::SavedHooksGuard() {
+  if (stack != nullptr) before_ = stack->hooks;
+}
+SavedHooksGuard::~SavedHooksGuard() {
+  if (stack == nullptr && before_.empty()) return;
+  own_stack().hooks = std::move(before_);
+  trim();
+}
 void disable_saved_hooks(const std::string& text) {
   LAMELLA_CHECK(text.empty() || stack == nullptr || stack->hooks.empty(), text);
   own_stack().disabled = text;

@@ -24,6 +24,17 @@ struct SavedHooks {
 // is saved while they are disabled.
 LAMELLA_PRIVATE_API void push_saved_hooks(std::shared_ptr<SavedHooks> hooks);
 LAMELLA_PRIVATE_API void pop_saved_hooks();
+// When it ends, the thread has the pairs again that it had before, whatever hooks pushed and
+// popped.
+class LAMELLA_PRIVATE_API SavedHooksGuard {
+ public:
+  SavedHooksGuard();
+  ~SavedHooksGuard();
+  SavedHooksGuard(const SavedHooksGuard&) = delete;
+
+ private:
+  std::vector<std::shared_ptr<SavedHooks>> before_;
+};
 // Non-empty: saving raises this text if hooks are set.
 LAMELLA_PRIVATE_API void disable_saved_hooks(const std::string& text);
 LAMELLA_PRIVATE_API std::string saved_hooks_disabled();

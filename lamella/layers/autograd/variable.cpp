@@ -98,9 +98,11 @@ void set_leaf_requires_grad(lamella_tensor* t, bool value) {
 
 bool is_leaf(lamella_tensor* t) {
   t = behind_levels(t);
-  if (is_stale_view(t) || bare_node(t) != nullptr) return false;
-  AutogradMeta* meta = meta_of(t);
-  return meta == nullptr || !meta->grad_fn;
+  if (is_stale_view(t)) return false;
+  const Node* node = bare_node(t);
+  if (AutogradMeta* meta = node == nullptr ? meta_of(t) : nullptr) node = meta->grad_fn.get();
+  // A leaf that hooks have unpacked has the node of the leaf.
+  return node == nullptr || node->is_leaf();
 }
 
 NodePtr grad_fn(lamella_tensor* t) {
@@ -305,7 +307,12 @@ lamella_status LeafNode::accumulate(TensorBase g) {
 }
 
 lamella_status LeafNode::apply(lamella_tensor* const* grads, lamella_tensor**, WantedEdges) {
-  return accumulate(TensorBase::borrow(grads[0]));
+  const NodeExtras* extras = extras_or_null();
+  if (extras != nullptr && !extras->post_hooks.empty())
+    return accumulate(TensorBase::borrow(grads[0]));
+  // The list of gradients is the engine's, which needs this one no longer.
+  auto& grad = const_cast<lamella_tensor*&>(grads[0]);
+  return accumulate(TensorBase::adopt(std::exchange(grad, nullptr)));
 }
 
 void retain_grad(lamella_tensor* t) {
@@ -393,6 +400,7 @@ uint64_t add_post_accumulate_hook(lamella_tensor* t, std::unique_ptr<NodeHook> h
                 "register_post_accumulate_grad_hook: expected a leaf that requires gradients");
   AutogradMeta* meta = ensure_meta(t);
   if (meta->post_accumulate == nullptr) meta->post_accumulate = new HookList<NodeHook>;
+  static_cast<void>(leaf_node(t)->extras());  // so that the leaf waits for all of its gradients
   uint64_t id = next_hook_id();
   meta->post_accumulate->add(id, std::move(hook));
   return id;

@@ -67,6 +67,22 @@ def from_coordinates(vector: Tensor, like: Tensor) -> Tensor:
     return lamella.view_as_complex(vector.reshape((*like.shape, 2))).to(like.dtype)
 
 
+def kind(tensor: Tensor) -> str:
+    return f"{list(tensor.shape)} of {tensor.dtype}"
+
+
+def with_kinds(outputs: tuple[Any, ...], kinds: dict[int, str]) -> tuple[Any, ...]:
+    """The outputs, checked to have the kinds that they had before the inputs were moved."""
+    for i, before in kinds.items():
+        after = kind(outputs[i]) if i < len(outputs) else "no such output"
+        if after != before:
+            raise AssertionError(
+                f"gradcheck: expected output {i} to keep its shape and dtype when the inputs are "
+                f"moved, got {before} and {after}"
+            )
+    return outputs
+
+
 def count(tensor: Tensor) -> int:
     return tensor.numel() * (2 if tensor.is_complex() else 1)
 

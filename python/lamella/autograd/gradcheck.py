@@ -155,9 +155,8 @@ class _Check:
         self.atol = atol
         self.rtol = rtol
         self.fast = fast
-        # A separate generator, so that the checks do not advance the default one.
-        self.generator = lamella.Generator().manual_seed(0)
-        # The positions of the inputs whose derivatives are checked.
+        self.kinds: dict[int, str] = {}  # shapes and dtypes of the outputs that are compared
+        self.generator = lamella.Generator().manual_seed(0)  # does not advance the default one
         self.places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
     def run(
@@ -179,6 +178,7 @@ class _Check:
             return
         # Only outputs that require gradients are compared.
         chosen = [i for i, y in enumerate(parts.tuple_of(result)) if any(y is o for o in outputs)]
+        self.kinds = {i: parts.kind(y) for i, y in zip(chosen, outputs)}
         if self.fast:
             directions = parts.directions([self.inputs[i] for i in self.places], outputs)
             self._fast(chosen, outputs, directions, backward, forward)
@@ -241,7 +241,7 @@ class _Check:
     # ---- Finite differences
 
     def _evaluate(self, chosen: list[int], copies: tuple[Any, ...]) -> list[Tensor]:
-        outputs = parts.tuple_of(self.func(*copies))
+        outputs = parts.with_kinds(parts.tuple_of(self.func(*copies)), self.kinds)
         return [parts.coordinates(outputs[i]).clone() for i in chosen]
 
     def _copies(self) -> tuple[tuple[Any, ...], list[Tensor]]:

@@ -108,7 +108,12 @@ class GradScaler:
                     continue
                 if parameter.grad.dtype == lamella.float16 and not allow_fp16:
                     raise ValueError("unscale_: expected gradients of float32, got float16")
-                grads.setdefault(parameter.grad.device, []).append(parameter.grad)
+                if parameter.grad.is_sparse and parameter.grad.dtype == lamella.float16:
+                    # Sums of elements that are finite may not be.
+                    parameter.grad = parameter.grad.coalesce()
+                gradient = parameter.grad
+                gradient = gradient._values() if gradient.is_sparse else gradient
+                grads.setdefault(gradient.device, []).append(gradient)
         found: dict[lamella.device, Tensor] = {}
         with lamella.no_grad():
             for device, of_device in grads.items():
