@@ -135,6 +135,11 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     shape.push_back(b.size(d));
     columns *= b.size(d);
   }
+  if (shape.empty() && inner_size > 1) {
+    return a.permute(order_self)
+        .reshape({inner_size})
+        .dot(b.permute(order_other).reshape({inner_size}));
+  }
   Tensor left = a.permute(order_self).reshape({rows, inner_size});
   Tensor right = b.permute(order_other).reshape({inner_size, columns});
   return left.mm(right).reshape(shape);

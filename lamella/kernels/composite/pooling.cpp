@@ -31,18 +31,13 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayR
 }
 Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(
-      lamella::max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
-}
-Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(
-      lamella::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
-}
-Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
-                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
-  return std::get<0>(
-      lamella::max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+  const char* op = "max_pool1d";
+  check_rank(op, self, 2, 3);
+  IntArrayRef steps = stride.empty() ? kernel_size : stride;
+  return lamella::max_pool2d(self.unsqueeze(-2), second(op, "kernel_size", kernel_size, 1),
+                             second(op, "stride", steps, 1), second(op, "padding", padding, 0),
+                             second(op, "dilation", dilation, 1), ceil_mode)
+      .squeeze(-2);
 }
 Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
                   IntArrayRef padding, bool ceil_mode, bool count_include_pad) {

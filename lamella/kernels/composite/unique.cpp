@@ -37,6 +37,15 @@ Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool c
   Tensor line = self.contiguous();
   int64_t n = line.numel();
   auto device = self.device();
+  constexpr int64_t kMany = 4096;  // operators are faster than the loop
+  if (!inverse && !counts && n >= kMany && device.is_cpu()) {
+    const Tensor begins = new_tensor({n}, kBool, device);
+    *begins.mutable_data_ptr<bool>() = true;
+    Tensor after = begins.narrow(0, 1, n - 1);
+    lamella::ne_out(after, line.narrow(0, 1, n - 1), line.narrow(0, 0, n - 1));
+    const Tensor none = new_tensor({0}, kLong, device);
+    return {lamella::masked_select(line, begins), none, none};
+  }
   RunsOut out{runs_on(device.type(), line, nullptr), nullptr, nullptr, nullptr, nullptr};
   Tensor values = new_tensor({out.runs}, self.scalar_type(), device);
   Tensor groups = new_tensor({inverse ? n : 0}, kLong, device);

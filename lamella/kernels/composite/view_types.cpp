@@ -131,6 +131,11 @@ Tensor resolve_neg(const Tensor& self) {
 }
 
 Tensor conj_physical(const Tensor& self) {
+  // The sign of the imaginary part is the last bit of a word that holds both parts.
+  if (self.scalar_type() == kComplexFloat && !self.is_conj() && !self.is_neg()) {
+    const Tensor words = lamella::bitwise_xor(self.view(kLong), Scalar(INT64_MIN));
+    return words.view(kComplexFloat);
+  }
   Tensor result = self.clone();
   if (result.is_complex()) lamella::view_as_real(result).select(-1, 1).neg_();
   return result;

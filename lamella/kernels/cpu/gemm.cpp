@@ -308,7 +308,7 @@ void dot_product(const char* op, const Tensor& a, const Tensor& b, bool conjugat
     *static_cast<complex<Half>*>(result) = static_cast<complex<Half>>(sum);
     return;
   }
-  if (dtype == kFloat || dtype == kDouble) {
+  if (dtype == kFloat || dtype == kDouble || dtype == kInt || dtype == kLong) {
     Tensor x = a.contiguous(), y = b.contiguous();
     dot_on(kCPU, dtype, x.const_data_ptr(), y.const_data_ptr(), n, result);
     return;

@@ -89,13 +89,15 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
     using T = type_of<decltype(tag)>;
     auto* m = static_cast<const T*>(mean.const_data_ptr());
     auto* r = static_cast<T*>(rstd.data_ptr());
+    T *scales = scale.as<T>(), *offsets = offset.as<T>();
     for (int64_t g = 0; g < N * group; ++g) {
       r[g] = static_cast<T>(1 / std::sqrt(static_cast<double>(r[g]) + eps));
-    }
-    for (int64_t i = 0; i < N * C; ++i) {
-      int64_t c = i % C, g = i / in_group;
-      scale.as<T>()[i] = r[g] * w.as<T>()[c];
-      offset.as<T>()[i] = shift.as<T>()[c] - m[g] * scale.as<T>()[i];
+      const T* weights = w.as<T>() + g % group * in_group;
+      const T* shifts = shift.as<T>() + g % group * in_group;
+      for (int64_t c = 0; c < in_group; ++c, ++scales, ++offsets) {
+        *scales = r[g] * weights[c];
+        *offsets = shifts[c] - m[g] * *scales;
+      }
     }
   });
   channel_affine({wide, 1, N * C, HxW}, {x.const_data_ptr(), nullptr, out.data_ptr(), nullptr,

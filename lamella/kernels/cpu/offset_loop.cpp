@@ -189,13 +189,26 @@ void share_out(const StridedLoop<3>& loop, F&& f) {
   });
 }
 
+// Combines a run of values with as many elements, where there is a loop for that.
+struct WholeRun {
+  AddRun add = nullptr;
+  LoopFn loop = nullptr;
+
+  explicit operator bool() const { return add != nullptr || loop != nullptr; }
+  void operator()(char* to, const char* from, int64_t n) const {
+    if (add != nullptr) return add(to, from, n);
+    char* const data[3] = {to, to, const_cast<char*>(from)};
+    loop(data, n, nullptr);
+  }
+};
+
 template <class T, class F>
 void scatter_plane(char* const* p, const int64_t* s, int64_t n0, int64_t n1, Offset offset,
-                   bool far, AddRun whole_run, const F& combine) {
+                   bool far, WholeRun whole_run, const F& combine) {
   constexpr int64_t kBytes = sizeof(T);
   const bool dense = offset.size == 0 && offset.scale == kBytes && s[0] == 0 && s[1] == kBytes &&
                      s[2] == sizeof(int64_t);
-  const bool runs = whole_run != nullptr && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
+  const bool runs = whole_run && s[2] == 0 && s[0] == kBytes && s[1] == kBytes;
   for (int64_t j = 0; j < n1; ++j) {
     char* to = p[0] + j * s[3];
     const char* from = p[1] + j * s[4];
@@ -225,7 +238,7 @@ void scatter_plane(char* const* p, const int64_t* s, int64_t n0, int64_t n1, Off
 }
 
 template <class T, class F>
-void scatter_runs(const StridedLoop<3>& loop, const Places& places, AddRun whole_run,
+void scatter_runs(const StridedLoop<3>& loop, const Places& places, WholeRun whole_run,
                   const F& combine) {
   const Offset offset{places.size, places.scale};
   const bool far = places.reach > kNear;
@@ -241,7 +254,7 @@ void assign_runs(const StridedLoop<3>& loop, const Places& places) {
   const bool far = places.reach > kNear;
   share_out(loop, [&](char* const* p, const int64_t* s, int64_t n0, int64_t n1) {
     if (s[2] != 0 || s[0] != kBytes || (s[1] != kBytes && s[1] != 0)) {
-      scatter_plane<T>(p, s, n0, n1, offset, far, nullptr, [](T, T value) { return value; });
+      scatter_plane<T>(p, s, n0, n1, offset, far, {}, [](T, T value) { return value; });
       return;
     }
     // One index for each run.
@@ -277,9 +290,11 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     visit_real(dtype, op, [&](auto tag) {
       using T = type_of<decltype(tag)>;
       if (mode == ScatterMode::kMaximum) {
-        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a > b ? a : b; });
+        scatter_runs<T>(loop, places, {.loop = combining_loop_on(kCPU, Combining::kMaximum, dtype)},
+                        [](T a, T b) { return is_nan(a) || a > b ? a : b; });
       } else {
-        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return is_nan(a) || a < b ? a : b; });
+        scatter_runs<T>(loop, places, {.loop = combining_loop_on(kCPU, Combining::kMinimum, dtype)},
+                        [](T a, T b) { return is_nan(a) || a < b ? a : b; });
       }
     });
     return;
@@ -288,14 +303,15 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
     using T = type_of<decltype(tag)>;
     if constexpr (std::is_same_v<T, bool>) {
       if (mode == ScatterMode::kMultiply) {
-        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a && b; });
+        scatter_runs<T>(loop, places, {}, [](T a, T b) { return a && b; });
       } else {
-        scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return a || b; });
+        scatter_runs<T>(loop, places, {}, [](T a, T b) { return a || b; });
       }
     } else if (mode == ScatterMode::kMultiply) {
-      scatter_runs<T>(loop, places, nullptr, [](T a, T b) { return static_cast<T>(a * b); });
+      scatter_runs<T>(loop, places, {.loop = combining_loop_on(kCPU, Combining::kMultiply, dtype)},
+                      [](T a, T b) { return static_cast<T>(a * b); });
     } else {
-      scatter_runs<T>(loop, places, add_run_on(kCPU, dtype),
+      scatter_runs<T>(loop, places, {.add = add_run_on(kCPU, dtype)},
                       [](T a, T b) { return static_cast<T>(a + b); });
     }
   });

@@ -1,6 +1,10 @@
 // Padding by reflection and replication, and the operators' backwards.
+#include <algorithm>
+
 #include "lamella/core/checked_size.h"
+#include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/resample.h"
+#include "lamella/kernels/parallel.h"
 
 namespace lamella::native {
 
@@ -46,12 +50,41 @@ Resample padded(const char* op, const Tensor& input, IntArrayRef padding, int sp
   }
   return r;
 }
+
+// Lines whose ends are padded: without the tables of a resampling, which are longer than a line.
+Tensor padded_lines(const Resample& r, const Tensor& input, int64_t before, bool reflects) {
+  const int64_t in = r.axes[2].in, out = r.axes[2].out, after = out - in - before;
+  const Tensor x = input.contiguous(), result = new_tensor(r.shape, x.scalar_type(), kCPU);
+  visit_bytes(x.itemsize(), [&](auto tag) {
+    using T = type_of<decltype(tag)>;
+    const T* lines = static_cast<const T*>(x.const_data_ptr());
+    T* padded_to = static_cast<T*>(result.data_ptr());
+    parallel_for(0, r.planes, kGrainSize / (out + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t l = begin; l < end; ++l) {
+        const T *from = lines + l * in, *last = from + in - 1;
+        T* to = padded_to + l * out;
+        for (int64_t i = 0; i < before; ++i) to[i] = from[reflects ? before - i : 0];
+        std::copy(from, from + in, to + before);
+        to += before + in;
+        for (int64_t i = 0; i < after; ++i) to[i] = last[reflects ? -1 - i : 0];
+      }
+    });
+  });
+  return result;
+}
+Tensor pad(const char* op, const Tensor& self, IntArrayRef padding, int spatial, bool reflects) {
+  Resample r = padded(op, self, padding, spatial, reflects);
+  if (spatial == 1 && self.is_cpu() && padding[0] >= 0 && padding[1] >= 0) {
+    return padded_lines(r, self, padding[0], reflects);
+  }
+  return resample(op, std::move(r), self);
+}
 }  // namespace
 
 // Defines an operator and its backward.
 #define LAMELLA_PAD(name, spatial, reflects)                                                   \
   Tensor name(const Tensor& self, IntArrayRef padding) {                                       \
-    return resample(#name, padded(#name, self, padding, spatial, reflects), self);             \
+    return pad(#name, self, padding, spatial, reflects);                                       \
   }                                                                                            \
   Tensor name##_backward(const Tensor& grad_output, const Tensor& self, IntArrayRef padding) { \
     const char* op = #name "_backward";                                                        \

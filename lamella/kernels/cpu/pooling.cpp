@@ -96,17 +96,28 @@ Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const Po
     p.out[at] = count;
     p.shape.push_back(count);
     positions *= reach;
-    p.layer[at] = [=, count_padding = window.count_padding](std::vector<PoolRange>& ranges) {
-      for (int64_t o = 0; o < count; ++o) {
-        int64_t begin = o * s - pad;
-        int64_t covered = reach < padded - begin ? reach : padded - begin;
-        int64_t end = begin + covered;
-        if (end > size) end = size;
-        if (begin < 0) begin += (-begin - 1) / step * step + step;
-        // A larger step is never taken; it is limited so that sums with it do not overflow.
-        ranges.push_back(
-            {begin, end, step < size ? step : size, count_padding ? covered : end - begin});
+    auto range_of = [=, count_padding = window.count_padding](int64_t o) -> PoolRange {
+      int64_t begin = o * s - pad;
+      int64_t covered = reach < padded - begin ? reach : padded - begin;
+      int64_t end = begin + covered;
+      if (end > size) end = size;
+      if (begin < 0) begin += (-begin - 1) / step * step + step;
+      // A larger step is never taken; it is limited so that sums with it do not overflow.
+      return {begin, end, step < size ? step : size, count_padding ? covered : end - begin};
+    };
+    p.layer[at] = [=](std::vector<PoolRange>& ranges) {
+      ranges.reserve(static_cast<size_t>(count));
+      for (int64_t o = 0; o < count; ++o) ranges.push_back(range_of(o));
+    };
+    // Windows that cross no edge are all of one size.
+    p.segments = [=] {
+      std::vector<PoolSegment> found;
+      for (int64_t o = 0; o < count; o += found.back().count) {
+        const bool inside = o * s >= pad && o * s - pad + reach <= size;
+        const int64_t equal = inside ? std::min(count - o, (size - reach + pad) / s + 1 - o) : 1;
+        found.push_back({o, equal, s, range_of(o)});
       }
+      return found;
     };
   }
   return p;
@@ -220,7 +231,13 @@ void spread_maxima(const char* op, const Pooling& p, const T* grad, const int64_
 }
 }  // namespace
 
-std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input) {
+bool has_max_values(const Pooling& p, const Tensor& input) {
+  constexpr int64_t kFew = 32;  // windows in a row that are faster together with those of others
+  return p.lanes == 1 && p.out[2] > kFew &&
+         (input.scalar_type() == kFloat || input.scalar_type() == kDouble);
+}
+std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input,
+                                       bool values_alone) {
   ScalarType dtype = input.scalar_type();
   if (input.is_meta()) return {on_meta(p, p.shape, dtype), on_meta(p, p.shape, kLong)};
   // There are loops for int32, int64, float32 and float64. Indices have the width of the elements,
@@ -232,14 +249,22 @@ std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& 
     return whole ? (large ? kLong : kInt) : (large ? kDouble : kFloat);
   });
   Tensor x = (dtype == wide ? input : input.to(wide)).contiguous(p.inner);
-  Tensor out = made(p, p.shape, wide), indices = made(p, p.shape, kLong);
+  Tensor out = made(p, p.shape, wide), indices;
+  if (!values_alone) indices = made(p, p.shape, kLong);
   if (out.numel() != 0) {
+    std::vector<PoolSegment> segments;
+    if (values_alone) {
+      segments = std::exchange(p.segments, nullptr)();
+      p.layer[2] = nullptr;
+    }
     p.lay();
     PoolRows rows = rows_of(p, x, out);
-    rows.indices = indices.mutable_data_ptr<int64_t>();
+    rows.segments = segments.data();
+    rows.segment_count = segments.size();
+    if (!values_alone) rows.indices = indices.mutable_data_ptr<int64_t>();
     run_rows(p, rows, max_pool_on.get(kCPU));
   }
-  return {finished(p, out, dtype), in_format(p, indices)};
+  return {finished(p, out, dtype), values_alone ? indices : in_format(p, indices)};
 }
 
 Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input,

@@ -21,7 +21,8 @@ struct Pooling {
   // The ranges of one dimension.
   std::function<void(std::vector<PoolRange>&)> layer[3];
   std::vector<PoolRange> ranges[3];
-  Dims shape;           // of the output
+  std::function<std::vector<PoolSegment>()> segments;  // of dimension 2, of fixed windows
+  Dims shape;                                          // of the output
   int64_t divisor = 0;  // if not 0, averages divide by it instead of the ranges' counts
   // The layout of the results, and the layout in which the loops work.
   MemoryFormat format = MemoryFormat::Contiguous, inner = MemoryFormat::Contiguous;
@@ -40,7 +41,11 @@ struct PoolWindow {
 Pooling fixed_pooling(const char* op, const Tensor& input, int spatial, const PoolWindow& window);
 Pooling adaptive_pooling(const char* op, const Tensor& input, int spatial, IntArrayRef output_size);
 
-std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input);
+// The places are undefined if the maxima alone are asked for, which there are loops for where
+// has_max_values.
+std::tuple<Tensor, Tensor> max_pooling(const char* op, Pooling p, const Tensor& input,
+                                       bool values_alone = false);
+bool has_max_values(const Pooling& p, const Tensor& input);
 Tensor max_pooling_backward(const char* op, Pooling p, const Tensor& grad, const Tensor& input,
                             const Tensor& indices);
 Tensor average_pooling(const char* op, Pooling p, const Tensor& input);

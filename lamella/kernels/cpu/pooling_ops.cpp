@@ -1,5 +1,6 @@
 // The operators for pooling, and their backwards.
 #include "lamella/kernels/cpu/pooling.h"
+#include "lamella/kernels/plain_tensor.h"
 
 namespace lamella::native {
 
@@ -13,8 +14,18 @@ Pooling max_windows(const char* op, const Tensor& self, int spatial, IntArrayRef
 }
 }  // namespace
 
-// Defines an operator whose name in messages is `op`, and its backward.
-#define LAMELLA_MAX_POOL(name, op, spatial)                                                        \
+// Defines an operator whose name in messages is `op`, its backward, and the operator of the maxima
+// alone, which has no places to compute where no layer asks for them.
+#define LAMELLA_MAX_POOL(name, op, alone, spatial)                                                 \
+  Tensor alone(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,                    \
+               IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {                        \
+    if (is_plain(self)) {                                                                          \
+      Pooling p =                                                                                  \
+          max_windows(op, self, spatial, kernel_size, stride, padding, dilation, ceil_mode);       \
+      if (has_max_values(p, self)) return std::get<0>(max_pooling(op, std::move(p), self, true));  \
+    }                                                                                              \
+    return std::get<0>(lamella::name(self, kernel_size, stride, padding, dilation, ceil_mode));    \
+  }                                                                                                \
   std::tuple<Tensor, Tensor> name(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, \
                                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {     \
     return max_pooling(                                                                            \
@@ -29,8 +40,8 @@ Pooling max_windows(const char* op, const Tensor& self, int spatial, IntArrayRef
                                             padding, dilation, ceil_mode),                         \
                                 grad_output, self, indices);                                       \
   }
-LAMELLA_MAX_POOL(max_pool2d_with_indices, "max_pool2d", 2)
-LAMELLA_MAX_POOL(max_pool3d_with_indices, "max_pool3d", 3)
+LAMELLA_MAX_POOL(max_pool2d_with_indices, "max_pool2d", max_pool2d, 2)
+LAMELLA_MAX_POOL(max_pool3d_with_indices, "max_pool3d", max_pool3d, 3)
 
 std::tuple<Tensor, Tensor> adaptive_max_pool2d(const Tensor& self, IntArrayRef output_size) {
   const char* op = "adaptive_max_pool2d";

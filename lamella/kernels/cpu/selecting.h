@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "lamella/core/scalar_type.h"
+#include "lamella/kernels/cpu/loops.h"
 #include "lamella/kernels/dispatch_stub.h"
 
 namespace lamella::native {
@@ -47,5 +48,10 @@ LAMELLA_KERNEL(selecting_elements_fn, selecting_elements_on);
 using AddRun = void (*)(void* to, const void* from, int64_t n);
 using add_run_fn = AddRun (*)(ScalarType dtype);
 LAMELLA_KERNEL(add_run_fn, add_run_on);
+
+// The loop of mul, maximum or minimum for a dtype, or null if it has none.
+enum class Combining : uint8_t { kMultiply, kMaximum, kMinimum };
+using combining_loop_fn = LoopFn (*)(Combining how, ScalarType dtype);
+LAMELLA_KERNEL(combining_loop_fn, combining_loop_on);
 
 }  // namespace lamella::native

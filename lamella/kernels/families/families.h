@@ -7,6 +7,7 @@
 #include "lamella/kernels/default_dtype.h"
 #include "lamella/kernels/dims.h"
 #include "lamella/kernels/machine_code.h"
+#include "lamella/kernels/plain_tensor.h"
 #include "lamella/lamella.h"
 #include "lamella_more/functions.h"
 #include "lamella_more/native_functions.h"
@@ -16,6 +17,7 @@ namespace aten::native {
 using namespace ::lamella;  // NOLINT(google-build-using-namespace): this library is a part of it
 
 using Dims = std::vector<int64_t>;
+using lamella::native::is_plain;
 
 inline Dims sizes_of(const Tensor& self) { return Dims(self.sizes().begin(), self.sizes().end()); }
 
@@ -36,18 +38,6 @@ inline int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {
 // The floating-point dtype in which elements of `type` are computed.
 inline ScalarType floating(ScalarType type) {
   return is_integral(type, true) ? lamella::get_default_dtype() : type;
-}
-
-// Whether no layer would see what a composite operator calls with this tensor, whose elements lie
-// on the CPU: then loops may take the place of operators.
-inline bool is_plain(const Tensor& t) {
-  constexpr uint64_t kBelow =
-      default_key_set(kCPU) | detail::functionality_bit(detail::Functionality::ThreadInit);
-  const uint64_t keys =
-      (t.key_set().raw_repr() | lamella_thread.included) & ~lamella_thread.excluded;
-  return t.is_cpu() && (keys & ~(kBelow | kRequiresGradBits)) == 0 &&
-         ((keys & kRequiresGradBits) == 0 || !t.requires_grad()) &&
-         (lamella_thread.modes & LAMELLA_MODE_COMPOSITE_CHECK) == 0;
 }
 
 // Calls f(begin, end) on the kernels' threads, for ranges of at least `grain` items.

@@ -1,5 +1,6 @@
 // Arithmetic of two tensors: add, sub, mul, div, minimum and maximum.
 #include "lamella/kernels/cpu/loops.h"
+#include "lamella/kernels/cpu/selecting.h"
 #include "lamella/kernels/cpu/simd/vec.h"
 #include "lamella/kernels/cpu/wide_types.h"
 
@@ -157,6 +158,18 @@ LAMELLA_POINTWISE(div_trunc, plain_table<DivTrunc, 2>("div", 0, FloatTypes(), di
 LAMELLA_PLAIN2(copysign, CopySign, FloatTypes);
 LAMELLA_POINTWISE(maximum, extreme_table<Maximum>("maximum"));
 LAMELLA_POINTWISE(minimum, extreme_table<Minimum>("minimum"));
+
+namespace {
+LoopFn combining_loop_of(Combining how, ScalarType dtype) {
+  const LoopTable& table = how == Combining::kMaximum   ? maximum_table
+                           : how == Combining::kMinimum ? minimum_table
+                                                        : mul_table;
+  const int at = loop_index(dtype);
+  return at < 0 || at >= kLoopTypes ? nullptr : table.loops[at];
+}
+}  // namespace
+LAMELLA_REGISTER_KERNEL(combining_loop_on, &combining_loop_of);
+
 LAMELLA_POINTWISE(fmax, extreme_table<Fmax>("fmax"));
 LAMELLA_POINTWISE(fmin, extreme_table<Fmin>("fmin"));
 LAMELLA_POINTWISE(pow_square, plain_table<Square, 1>("pow", 0, FloatComplexTypes()));

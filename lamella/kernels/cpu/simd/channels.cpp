@@ -12,29 +12,41 @@ namespace {
 
 template <class T>
 struct Elements {
-  typedef T Lanes __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-  static constexpr int64_t kLanes = 64 / sizeof(T);
+  typedef T Lanes __attribute__((vector_size(kVecBytes), aligned(sizeof(T)), may_alias));
+  static constexpr int64_t kLanes = kVecBytes / sizeof(T);
   static Lanes load(const T* x) { return *reinterpret_cast<const Lanes*>(x); }
 };
 
 // The sum of term(load, 0), ..., term(load, n - 1), in which load(p + i) gives one element or those
-// of a vector: short runs are summed in the element type, their sums in double.
+// of a vector: short runs are summed in the element type, their sums in double. The order is that
+// of vectors of 64 bytes, whatever the width of registers.
 template <class T, class F>
 double sum_of(int64_t n, F&& term) {
   using E = Elements<T>;
-  constexpr int64_t kRun = 2048, kLanes = E::kLanes;
+  constexpr int64_t kRun = 2048, kLanes = 64 / sizeof(T), kEach = E::kLanes,
+                    kParts = 64 / kVecBytes;
   auto one = [](const T* x) { return *x; };
   double sum = 0;
+  if (n < kLanes) {
+    double parts[4] = {};
+    for (int64_t j = 0; j < n; ++j) parts[j % 4] += static_cast<double>(term(one, j));
+    return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+  }
   for (int64_t at = 0; at < n; at += kRun) {
     int64_t end = at + kRun < n ? at + kRun : n, i = at;
-    typename E::Lanes sums[4] = {};
+    typename E::Lanes sums[4 * kParts] = {};
     for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
-      for (int64_t v = 0; v < 4; ++v) sums[v] += term(E::load, i + v * kLanes);
+      for (int64_t v = 0; v < 4 * kParts; ++v) sums[v] += term(E::load, i + v * kEach);
     }
-    for (; i + kLanes <= end; i += kLanes) sums[0] += term(E::load, i);
+    for (; i + kLanes <= end; i += kLanes) {
+      for (int64_t v = 0; v < kParts; ++v) sums[v] += term(E::load, i + v * kEach);
+    }
     T lanes[kLanes];
     double parts[4] = {};
-    *reinterpret_cast<typename E::Lanes*>(lanes) = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int64_t v = 0; v < kParts; ++v) {
+      *reinterpret_cast<typename E::Lanes*>(lanes + v * kEach) =
+          (sums[v] + sums[kParts + v]) + (sums[2 * kParts + v] + sums[3 * kParts + v]);
+    }
     for (int64_t j = 0; j < end - i; ++j) lanes[j] += term(one, i + j);
     for (int64_t j = 0; j < kLanes; ++j) parts[j % 4] += static_cast<double>(lanes[j]);
     sum += (parts[0] + parts[1]) + (parts[2] + parts[3]);

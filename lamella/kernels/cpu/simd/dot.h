@@ -5,7 +5,8 @@
 
 namespace lamella::native {
 
-// The dot product of contiguous vectors of n float32 or float64 elements.
+// The dot product of contiguous vectors of n float32 or float64 elements, or of int32 or int64,
+// whose sums wrap.
 using dot_fn = void (*)(ScalarType dtype, const void* a, const void* b, int64_t n, void* result);
 LAMELLA_KERNEL(dot_fn, dot_on);
 

@@ -36,6 +36,41 @@ constexpr LoopTable gelu_with_small() {
   return table;
 }
 
+template <class T>
+struct ErfinvArgument {
+  explicit ErfinvArgument(const void*) {}
+  Vec<T> operator()(Vec<T> a) const { return v_erfinv_argument(a); }
+};
+template <class T>
+struct ErfinvAt {
+  explicit ErfinvAt(const void*) {}
+  Vec<T> operator()(Vec<T> a, Vec<T> w) const { return v_erfinv_at(a, w); }
+};
+// Both halves of the function wait for their own results, so each has a loop, in which the
+// processor computes several vectors at a time.
+template <class T>
+void erfinv_loop(char* const* data, int64_t n, const void*) {
+  constexpr int64_t kBlock = 512;
+  T w[kBlock];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    char* out = data[0] + i * static_cast<int64_t>(sizeof(T));
+    char* x = data[1] + i * static_cast<int64_t>(sizeof(T));
+    char* const argument[] = {reinterpret_cast<char*>(w), x};
+    vector_loop<ErfinvArgument<T>, T, 1>(argument, count, nullptr);
+    char* const at[] = {out, x, reinterpret_cast<char*>(w)};
+    vector_loop<ErfinvAt<T>, T, 2>(at, count, nullptr);
+  }
+}
+constexpr LoopTable erfinv_in_halves() {
+  LoopTable table{};
+  table.name = "erfinv";
+  table.inputs = 1;
+  table.loops[loop_index(kFloat)] = &erfinv_loop<float>;
+  table.loops[loop_index(kDouble)] = &erfinv_loop<double>;
+  return table;
+}
+
 }  // namespace
 }  // namespace CPU_CAPABILITY
 
@@ -44,7 +79,7 @@ LAMELLA_VEC1(erfc, "erfc", v_erfc(a));
 LAMELLA_VEC1(erfcx, "special_erfcx", v_erfcx(a));
 LAMELLA_VEC1(log_ndtr, "special_log_ndtr", v_log_ndtr(a));
 LAMELLA_VEC1(ndtri, "special_ndtri", v_ndtri(a));
-LAMELLA_VEC1(erfinv, "erfinv", v_erfinv(a));
+LAMELLA_POINTWISE(erfinv, erfinv_in_halves());
 LAMELLA_POINTWISE(gelu, gelu_with_small());
 
 }  // namespace lamella::native

@@ -131,11 +131,17 @@ inline Twice<V> v_erfinv_factor(V w) {
   }
 }
 template <class V>
-inline V v_erfinv(V x) {
-  using T = ElementOf<V>;
+inline V v_erfinv_argument(V x) {
   V size = v_abs(x);
-  V result = x * v_erfinv_factor(0 - v_log((1 - size) * (1 + size))).high;
-  return v_select(size == 1, x * kInf<T>, result);
+  return 0 - v_log((1 - size) * (1 + size));
+}
+template <class V>
+inline V v_erfinv_at(V x, V w) {
+  return v_select(v_abs(x) == 1, x * kInf<ElementOf<V>>, x * v_erfinv_factor(w).high);
+}
+template <class V>
+inline V v_erfinv(V x) {
+  return v_erfinv_at(x, v_erfinv_argument(x));
 }
 // sqrt(2) erfinv(2 p - 1), where 1 - (2 p - 1)^2 = 4 p (1 - p).
 template <class V>

@@ -66,11 +66,62 @@ void pack_pairs(const GemmPacking& p) {
 }
 #endif
 
+#if defined(CPU_CAPABILITY_AVX2)
+// Elements of int64 that fit int32, whose products are one instruction.
+struct NarrowLongs : SameType<uint64_t> {
+  static Lanes<uint64_t> multiply_add(Lanes<uint64_t> a, Lanes<uint64_t> b, Lanes<uint64_t> c) {
+    return reinterpret_cast<Lanes<uint64_t>>(
+               _mm256_mul_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b))) +
+           c;
+  }
+};
+
+// Whether elements [0, n) at p fit int32, each `step` bytes after the one before.
+bool are_narrow(const char* p, int64_t step, int64_t n) {
+  uint64_t seen = 0;
+  auto see = [&](const char* at) {
+    uint64_t x;
+    std::memcpy(&x, at, sizeof(x));
+    seen |= x + (uint64_t{1} << 31);
+  };
+  if (step == sizeof(uint64_t)) {
+    for (int64_t i = 0; i < n; ++i) see(p + i * static_cast<int64_t>(sizeof(uint64_t)));
+  } else {
+    for (int64_t i = 0; i < n; ++i) see(p + i * step);
+  }
+  return seen >> 32 == 0;
+}
+bool is_narrow(const GemmBlock& g) {
+  constexpr int64_t kColumns = kTileVectors * kLanes<uint64_t>, kBytes = sizeof(uint64_t);
+  for (int64_t i = 0; i < g.m; ++i) {
+    if (!are_narrow(g.a + i * g.a_row, g.a_step, g.k)) return false;
+  }
+  for (int64_t j = 0; j < g.n; j += kColumns) {
+    const bool is_tail = g.n - j < kColumns;
+    const char* b = is_tail ? g.tail : g.b + j / kColumns * g.b_panel;
+    for (int64_t l = 0; l < g.k; ++l, b += is_tail ? g.tail_row : g.b_row) {
+      if (!are_narrow(b, kBytes, is_tail ? g.n - j : kColumns)) return false;
+    }
+  }
+  return true;
+}
+void block_of_longs(const GemmBlock& g) {
+  if (g.m >= kTileRows && is_narrow(g)) return block<NarrowLongs>(g);
+  block<SameType<uint64_t>>(g);
+}
+#endif
+
 const GemmKernels* gemm_kernels(ScalarType dtype) {
   static constexpr GemmKernels floats = kernels_of<float>(&dots<SameType<float>>);
   static constexpr GemmKernels doubles = kernels_of<double>(&dots<SameType<double>>);
   static constexpr GemmKernels ints = kernels_of<uint32_t>(nullptr);
-  static constexpr GemmKernels longs = kernels_of<uint64_t>(nullptr);
+  static constexpr GemmKernels longs = [] {
+    GemmKernels all = kernels_of<uint64_t>(nullptr);
+#if defined(CPU_CAPABILITY_AVX2)
+    all.block = &block_of_longs;
+#endif
+    return all;
+  }();
   switch (dtype) {
     case kFloat:
       return &floats;

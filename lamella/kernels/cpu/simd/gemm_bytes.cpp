@@ -78,10 +78,10 @@ void pack_fours(const GemmPacking& p) {
     if (!Turn) return;
     // All panels together are one run of vectors; each row is a run of its own.
     int64_t runs = p.to_row == 0 ? 1 : p.k;
-    int64_t bytes = (p.n + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kVectorBytes * (p.k / runs);
+    int64_t bytes = (p.n + kLanes<uint32_t> - 1) / kLanes<uint32_t> * kVecBytes * (p.k / runs);
     for (int64_t run = 0; run < runs; ++run) {
       char* to = p.to + run * p.to_row;
-      for (int64_t at = 0; at < bytes; at += kVectorBytes) {
+      for (int64_t at = 0; at < bytes; at += kVecBytes) {
         store<uint32_t>(to + at, load<uint32_t>(to + at) ^ turn);
       }
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lamella/kernels/cpu/simd/gemm.h"
+#include "lamella/kernels/cpu/simd/vector_size.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -20,25 +21,23 @@ inline namespace CPU_CAPABILITY {
 
 // The size of tiles, whose sums and factors fill the registers. Tiles of at most kWideRows rows
 // over an unpacked b have twice the columns, so that more of each row of b is read at once.
-#if defined(CPU_CAPABILITY_AVX512)
-inline constexpr int kVectorBytes = 64, kTileRows = 8, kTileVectors = 3, kWideRows = 4;
+#if defined(CPU_CAPABILITY_AVX512) || defined(__aarch64__)
+inline constexpr int kTileRows = 8, kTileVectors = 3, kWideRows = 4;
 #elif defined(CPU_CAPABILITY_AVX2)
-inline constexpr int kVectorBytes = 32, kTileRows = 4, kTileVectors = 3, kWideRows = 1;
-#elif defined(__aarch64__)
-inline constexpr int kVectorBytes = 16, kTileRows = 8, kTileVectors = 3, kWideRows = 4;
+inline constexpr int kTileRows = 4, kTileVectors = 3, kWideRows = 1;
 #else
-inline constexpr int kVectorBytes = 16, kTileRows = 4, kTileVectors = 2, kWideRows = 1;
+inline constexpr int kTileRows = 4, kTileVectors = 2, kWideRows = 1;
 #endif
 
 template <class T>
 struct LanesOf {
-  typedef T type __attribute__((vector_size(kVectorBytes)));
-  typedef T memory __attribute__((vector_size(kVectorBytes), aligned(1), may_alias));
+  typedef T type __attribute__((vector_size(kVecBytes)));
+  typedef T memory __attribute__((vector_size(kVecBytes), aligned(1), may_alias));
 };
 template <class T>
 using Lanes = typename LanesOf<T>::type;
 template <class T>
-inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+inline constexpr int kLanes = kVecBytes / static_cast<int>(sizeof(T));
 
 template <class T>
 inline Lanes<T> load(const void* p) {
@@ -163,23 +162,23 @@ void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char*
           int64_t last, const char* next) {
   using E = typename P::Element;
   using S = typename P::Sum;
-  constexpr int64_t kLast = (V - 1) * kVectorBytes;
+  constexpr int64_t kLast = (V - 1) * kVecBytes;
   const int64_t a_row = g.a_row, a_step = g.a_step;
   // Prefetches the memory of the result while the sums are computed.
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * g.c_row + v * kVectorBytes, 1);
+    for (int v = 0; v < V; ++v) __builtin_prefetch(c + r * g.c_row + v * kVecBytes, 1);
   }
   const int fetched = fetching_tiles(g.m) == 1 ? V : 1;
   Lanes<S> sum[R][V] = {};
   for (int64_t l = 0; l < g.k; ++l) {
     if constexpr (KIND == Tile::kFetches) {
       __builtin_prefetch(next, 0, 2);
-      for (int v = 1; v < fetched; ++v) __builtin_prefetch(next + v * kVectorBytes, 0, 2);
+      for (int v = 1; v < fetched; ++v) __builtin_prefetch(next + v * kVecBytes, 0, 2);
       next += b_row;
     }
     Lanes<E> factor[V];
     for (int v = 0; v < V; ++v) {
-      factor[v] = KIND == Tile::kReadsParts ? load_part<E>(b, last) : load<E>(b + v * kVectorBytes);
+      factor[v] = KIND == Tile::kReadsParts ? load_part<E>(b, last) : load<E>(b + v * kVecBytes);
     }
     for (int r = 0; r < R; ++r) {
       E one;
@@ -200,11 +199,11 @@ void tile(const GemmBlock& g, const char* a, const char* b, int64_t b_row, char*
   bool is_whole = last == kLanes<S>;
   for (int r = 0; r < R; ++r, c += g.c_row) {
     if (d != nullptr) {
-      for (int v = 0; v + 1 < V; ++v) sum[r][v] += load<S>(d + v * kVectorBytes);
+      for (int v = 0; v + 1 < V; ++v) sum[r][v] += load<S>(d + v * kVecBytes);
       sum[r][V - 1] += is_whole ? load<S>(d + kLast) : load_part<S>(d + kLast, last);
       d += g.d_row;
     }
-    for (int v = 0; v + 1 < V; ++v) store<S>(c + v * kVectorBytes, sum[r][v]);
+    for (int v = 0; v + 1 < V; ++v) store<S>(c + v * kVecBytes, sum[r][v]);
     if (is_whole) {
       store<S>(c + kLast, sum[r][V - 1]);
     } else {
@@ -272,7 +271,7 @@ void block(const GemmBlock& g) {
       int64_t count = i < higher ? rows + 1 : rows;
       if (fetches && i < fetching_tiles(g.m)) {
         fetching_tile_of<P>(count, width > kColumns)(g, a, b, b_row, c, d, last,
-                                                     next + i * kVectorBytes);
+                                                     next + i * kVecBytes);
       } else {
         run(g, a, b, b_row, c, d, last, nullptr);
       }

@@ -5,23 +5,16 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#ifndef CPU_CAPABILITY
-#define CPU_CAPABILITY DEFAULT
-#endif
+
+#include "lamella/kernels/cpu/simd/vector_size.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace lanes {
 
-#if defined(CPU_CAPABILITY_AVX512)
-constexpr int64_t kLanes = 16;
-#elif defined(CPU_CAPABILITY_AVX2)
-constexpr int64_t kLanes = 8;
-#else
-constexpr int64_t kLanes = 4;
-#endif
-typedef float Lanes __attribute__((vector_size(4 * kLanes)));
-typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
+constexpr int64_t kLanes = kVecBytes / 4;
+typedef float Lanes __attribute__((vector_size(kVecBytes)));
+typedef int32_t IntLanes __attribute__((vector_size(kVecBytes)));
 typedef Lanes LanesInMemory __attribute__((aligned(4), may_alias));
 
 inline Lanes load(const float* p) { return *reinterpret_cast<const LanesInMemory*>(p); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "lamella/core/interrupt.h"
@@ -21,12 +22,7 @@ constexpr int64_t kFew = 8;     // windows that are averaged one by one
 constexpr int64_t kStep = 16;
 int64_t whole(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
 
-// Consecutive windows along dimension 2 of equal size, whose starts are `stride` apart.
-struct Segment {
-  int64_t first, count, stride;
-  PoolRange range;  // of the first window
-  int64_t taps() const { return (range.end - range.begin + range.step - 1) / range.step; }
-};
+using Segment = PoolSegment;
 std::vector<Segment> segments_of(const PoolRows& p) {
   std::vector<Segment> found;
   for (int64_t o = 0; o < p.out[2]; ++o) {
@@ -312,6 +308,34 @@ void max_rows(const PoolRows& p, int64_t begin, int64_t end) {
   });
 }
 
+// The maxima alone.
+template <class T>
+void max_values(const PoolRows& p, int64_t begin, int64_t end) {
+  T best[kBlock], staged[kBlock];
+  each_row(p, begin, end, [&](int64_t plane, const PoolRange& a, const PoolRange& b, int64_t row) {
+    const T* x = static_cast<const T*>(p.from) + plane * p.in[0] * p.in[1] * p.in[2];
+    T* y = static_cast<T*>(p.to) + row * p.out[2];
+    for (const Segment& s : std::span(p.segments, p.segment_count)) {
+      for (int64_t o = 0; o < s.count; o += kBlock) {
+        const int64_t n = std::min(kBlock, s.count - o), from = s.range.begin + o * s.stride;
+        count_steps(lines_of(a, b));
+        std::fill(best, best + kBlock, -std::numeric_limits<T>::infinity());
+        each_line(p, a, b, [&](int64_t line) {
+          for (int64_t t = 0; t < s.taps(); ++t) {
+            const T* values = strided(x + line + from + t * s.range.step, s.stride, n, staged);
+#pragma GCC ivdep
+            for (int64_t j = 0; j < n; ++j) {
+              const bool better = (values[j] > best[j]) | v_is_nan(values[j]);
+              best[j] = better ? values[j] : best[j];
+            }
+          }
+        });
+        std::copy(best, best + n, y + s.first + o);
+      }
+    }
+  });
+}
+
 // ---- Average ----
 
 // Integer division in which the least integer divided by -1 wraps.
@@ -519,6 +543,9 @@ void average_backward_lanes(const PoolRows& p, int64_t begin, int64_t end) {
 }
 
 void max_kernel(const PoolRows& p, int64_t begin, int64_t end) {
+  if (p.indices == nullptr) {
+    return p.dtype == kFloat ? max_values<float>(p, begin, end) : max_values<double>(p, begin, end);
+  }
   switch (p.dtype) {
     case kFloat:
       return max_rows<float>(p, begin, end);

@@ -20,6 +20,13 @@ struct PoolRange {
   bool operator==(const PoolRange&) const = default;
 };
 
+// Consecutive windows along dimension 2 of equal size, whose starts are `stride` apart.
+struct PoolSegment {
+  int64_t first, count, stride;
+  PoolRange range;  // of the first window
+  int64_t taps() const { return (range.end - range.begin + range.step - 1) / range.step; }
+};
+
 struct PoolRows {
   ScalarType dtype;  // of `from` and `to`
   int64_t planes, lanes, in[3], out[3];
@@ -28,6 +35,9 @@ struct PoolRows {
   const void* from;
   void* to;
   int64_t* indices;  // of the maxima, counted in the plane
+  // For maxima of float32 or float64 without indices, of one lane, in place of ranges[2].
+  const PoolSegment* segments = nullptr;
+  size_t segment_count = 0;
 };
 
 // For rows [begin, end) of windows along dimension 2; each plane has out[0] * out[1] rows.

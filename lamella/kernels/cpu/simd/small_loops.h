@@ -6,6 +6,7 @@
 
 #include "lamella/core/half.h"
 #include "lamella/kernels/cpu/loops.h"
+#include "lamella/kernels/cpu/simd/vector_size.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -14,13 +15,7 @@
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 
-#if defined(CPU_CAPABILITY_AVX512)
-inline constexpr int kSmallWidth = 16;
-#elif defined(CPU_CAPABILITY_AVX2)
-inline constexpr int kSmallWidth = 8;
-#else
-inline constexpr int kSmallWidth = 4;
-#endif
+inline constexpr int kSmallWidth = kVecBytes / 4;
 typedef float SmallAsFloats __attribute__((vector_size(4 * kSmallWidth)));
 typedef uint32_t SmallAsWords __attribute__((vector_size(4 * kSmallWidth)));
 

@@ -20,9 +20,8 @@
 
 #include <utility>
 
-#ifndef CPU_CAPABILITY
-#define CPU_CAPABILITY DEFAULT
-#endif
+#include "lamella/kernels/cpu/simd/vector_size.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -31,14 +30,8 @@ namespace lamella::native {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-#if defined(CPU_CAPABILITY_AVX512)
-constexpr int kLanes = 16;
-#elif defined(CPU_CAPABILITY_AVX2)
-constexpr int kLanes = 8;
-#else
-constexpr int kLanes = 4;
-#endif
-typedef uint32_t Vec32 __attribute__((vector_size(kLanes * 4)));
+constexpr int kLanes = kVecBytes / 4;
+typedef uint32_t Vec32 __attribute__((vector_size(kVecBytes)));
 typedef Vec32 VecMemory __attribute__((aligned(4), may_alias));
 
 #define LAMELLA_INLINE inline __attribute__((always_inline))

@@ -7,15 +7,12 @@
 #include "lamella/core/visit_dtype.h"
 #include "lamella/kernels/cpu/loops.h"
 
-#ifndef CPU_CAPABILITY
-#define CPU_CAPABILITY DEFAULT
-#endif
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "lamella/kernels/cpu/simd/small_loops.h"
+#include "lamella/kernels/cpu/simd/vector_size.h"
 
 namespace lamella::native {
 inline namespace CPU_CAPABILITY {
@@ -106,13 +103,6 @@ constexpr LoopTable plain_table(const char* name, int params, Types<T...>,
 
 // The compiler's own vectors, as wide as the capability's registers: the same source serves SSE2,
 // AVX2, AVX-512 and NEON. A comparison gives a vector of integers, all bits set where it holds.
-#if defined(CPU_CAPABILITY_AVX512)
-inline constexpr int kVecBytes = 64;
-#elif defined(CPU_CAPABILITY_AVX2)
-inline constexpr int kVecBytes = 32;
-#else
-inline constexpr int kVecBytes = 16;
-#endif
 typedef float VecF __attribute__((vector_size(kVecBytes)));
 typedef double VecD __attribute__((vector_size(kVecBytes)));
 typedef int32_t VecI __attribute__((vector_size(kVecBytes)));

@@ -44,8 +44,10 @@ Tensor bag_sums(const Tensor& weight, const Tensor& indices, const Tensor& start
   const auto* index = indices.const_data_ptr<int64_t>();
   Dims bounds(starts.const_data_ptr<int64_t>(), starts.const_data_ptr<int64_t>() + bags);
   bounds.push_back(count);
+  uint64_t most = 0;  // the greatest index, as which a negative one counts as well
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, static_cast<uint64_t>(index[i]));
   if (bounds[0] != 0 || !std::is_sorted(bounds.begin(), bounds.end()) ||
-      !std::all_of(index, index + count, [&](int64_t i) { return i >= 0 && i < rows; })) {
+      (count > 0 && most >= static_cast<uint64_t>(rows))) {
     return Tensor();
   }
   auto* bag_of = bag.mutable_data_ptr<int64_t>();

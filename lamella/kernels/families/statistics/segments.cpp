@@ -7,27 +7,19 @@
 
 namespace aten::native {
 
-// The index of the segment of each of `size` elements; elements in no segment get the number of
-// segments. The last dimension of `bounds` has the lengths of the segments of a line, or, if
+namespace {
+// Calls f(line, segment, begin, end) for the segments of the lines of `size` elements. The last
+// dimension of `bounds`, int64 and contiguous, has the lengths of the segments of a line, or, if
 // `are_offsets`, their beginnings and the end of the last one.
-Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe) {
+template <class F>
+void each_segment(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe, const F& f) {
   const char* op = "segment_reduce";
   const char* name = are_offsets ? "offsets" : "lengths";
-  LAMELLA_CHECK_TYPE(bounds.scalar_type() == kLong || bounds.scalar_type() == kInt, op,
-                     ": expected '", name, "' to be int32 or int64, got ", bounds.scalar_type());
-  LAMELLA_CHECK(bounds.dim() >= 1 && (!are_offsets || bounds.size(-1) >= 1), op, ": expected '",
-                name, "' to have a dimension for the segments, got ", bounds.sizes());
-  Dims shape(bounds.sizes().begin(), bounds.sizes().end());
-  const int64_t width = shape.back(), count = width - (are_offsets ? 1 : 0);
-  shape.back() = size;
-  if (bounds.is_meta()) return lamella::empty(shape, bounds.options().dtype(kLong));
-  const Tensor given = bounds.to(kLong).contiguous();
-  const Tensor result = lamella::full(shape, count, bounds.options().dtype(kLong));
-  const auto* numbers = given.const_data_ptr<int64_t>();
-  auto* place = result.mutable_data_ptr<int64_t>();
-  const int64_t lines =
-      size == 0 ? (width == 0 ? 0 : given.numel() / width) : result.numel() / size;
-  for (int64_t line = 0; line < lines; ++line, numbers += width, place += size) {
+  const auto* numbers = bounds.const_data_ptr<int64_t>();
+  const int64_t width = bounds.size(-1), count = width - (are_offsets ? 1 : 0);
+  int64_t lines = 1;
+  for (int64_t d = 0; d + 1 < bounds.dim(); ++d) lines *= bounds.size(d);
+  for (int64_t line = 0; line < lines; ++line, numbers += width) {
     int64_t at = are_offsets ? numbers[0] : 0;
     LAMELLA_CHECK(at >= 0, op, ": expected '", name, "' not to be negative, got ", at);
     for (int64_t k = 0; k < count; ++k) {
@@ -37,12 +29,70 @@ Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool
                     are_offsets ? numbers[k + 1] : length);
       LAMELLA_CHECK(at <= size && length <= size - at, op, ": expected segments of at most ", size,
                     " elements together, got more");
-      std::fill(place + at, place + at + length, k);
+      f(line, k, at, at + length);
       at += length;
     }
     LAMELLA_CHECK(unsafe || are_offsets || at == size, op,
                   ": expected the rows of 'lengths' to sum to ", size, ", got ", at);
   }
+}
+
+// The segments of the last dimension of `data`, reduced one element after the other as the
+// operators below do.
+template <class T>
+Tensor reduced(const Tensor& data, const Tensor& bounds, bool are_offsets, bool unsafe,
+               const std::string_view how, T neutral) {
+  const int64_t size = data.size(-1), count = bounds.size(-1) - (are_offsets ? 1 : 0);
+  Dims shape = sizes_of(data);
+  shape.back() = count;
+  const Tensor result = lamella::empty(shape, data.options());
+  const T* from = data.const_data_ptr<T>();
+  T* to = result.mutable_data_ptr<T>();
+  const auto run = [&](const auto& combine) {
+    each_segment(bounds, size, are_offsets, unsafe,
+                 [&](int64_t line, int64_t k, int64_t begin, int64_t end) {
+                   T all = neutral;
+                   T nan = 0;  // or the first one; kept apart, as a choice by it would be a jump
+                   for (int64_t i = begin; i < end; ++i) {
+                     const T x = from[line * size + i];
+                     all = combine(all, x);
+                     if (LAMELLA_UNLIKELY(x != x) && nan == nan) nan = x;
+                   }
+                   to[line * count + k] = nan == nan ? all : nan;
+                 });
+  };
+  if (how == "max") {
+    run([](T a, T b) { return a > b ? a : b; });
+  } else if (how == "min") {
+    run([](T a, T b) { return a < b ? a : b; });
+  } else if (how == "prod") {
+    run([](T a, T b) { return a * b; });
+  } else {
+    run([](T a, T b) { return a + b; });
+  }
+  return result;
+}
+}  // namespace
+
+// The index of the segment of each of `size` elements; elements in no segment get the number of
+// segments.
+Tensor segment_places(const Tensor& bounds, int64_t size, bool are_offsets, bool unsafe) {
+  const char* op = "segment_reduce";
+  const char* name = are_offsets ? "offsets" : "lengths";
+  LAMELLA_CHECK_TYPE(bounds.scalar_type() == kLong || bounds.scalar_type() == kInt, op,
+                     ": expected '", name, "' to be int32 or int64, got ", bounds.scalar_type());
+  LAMELLA_CHECK(bounds.dim() >= 1 && (!are_offsets || bounds.size(-1) >= 1), op, ": expected '",
+                name, "' to have a dimension for the segments, got ", bounds.sizes());
+  Dims shape(bounds.sizes().begin(), bounds.sizes().end());
+  const int64_t count = shape.back() - (are_offsets ? 1 : 0);
+  shape.back() = size;
+  if (bounds.is_meta()) return lamella::empty(shape, bounds.options().dtype(kLong));
+  const Tensor result = lamella::full(shape, count, bounds.options().dtype(kLong));
+  auto* place = result.mutable_data_ptr<int64_t>();
+  each_segment(bounds.to(kLong).contiguous(), size, are_offsets, unsafe,
+               [&](int64_t line, int64_t k, int64_t begin, int64_t end) {
+                 std::fill(place + line * size + begin, place + line * size + end, k);
+               });
   return result;
 }
 
@@ -73,30 +123,42 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce,
                 "' to have the dimensions of 'data' before 'axis' and one for the segments, got ",
                 bounds.sizes(), " for ", data.sizes(), " and axis ", dim);
   const int64_t segments = bounds.size(-1) - (by_offset ? 1 : 0);
-  Tensor place = aten::_segment_places(bounds, data.size(dim), by_offset, unsafe);
-  Dims line = sizes_of(place), shape = sizes_of(data);
-  line.resize(shape.size(), 1);
-  place = place.reshape(line).expand(shape);
-  shape[static_cast<size_t>(dim)] = segments + 1;  // the last is for elements in no segment
   const double infinity = std::numeric_limits<double>::infinity();
   const double neutral = largest ? -infinity : smallest ? infinity : product ? 1 : 0;
-  const Tensor empty = lamella::full(shape, neutral, data.options());
-  const auto kept = [&](const Tensor& t) { return t.narrow(dim, 0, segments).contiguous(); };
-  if (largest || smallest) {
-    const Tensor result =
-        kept(empty.scatter_reduce(dim, place, data, largest ? "amax" : "amin", false));
-    if (!initial) return result;
-    return result.masked_fill(largest ? result.lt(*initial) : result.gt(*initial), *initial);
+  const ScalarType type = data.scalar_type(), counted = bounds.scalar_type();
+  Tensor result;
+  if (dim == data.dim() - 1 && segments >= 0 && (type == kFloat || type == kDouble) &&
+      (counted == kLong || counted == kInt) && is_plain(data) && is_plain(bounds)) {
+    const std::string_view how = largest ? "max" : smallest ? "min" : product ? "prod" : "sum";
+    const Tensor numbers = bounds.to(kLong).contiguous();
+    result = type == kFloat
+                 ? reduced<float>(data.contiguous(), numbers, by_offset, unsafe, how,
+                                  static_cast<float>(neutral))
+                 : reduced<double>(data.contiguous(), numbers, by_offset, unsafe, how, neutral);
+  } else {
+    Tensor place = aten::_segment_places(bounds, data.size(dim), by_offset, unsafe);
+    Dims line = sizes_of(place), shape = sizes_of(data);
+    line.resize(shape.size(), 1);
+    place = place.reshape(line).expand(shape);
+    shape[static_cast<size_t>(dim)] = segments + 1;  // the last is for elements in no segment
+    const Tensor empty = lamella::full(shape, neutral, data.options());
+    const Tensor all = largest || smallest ? empty.scatter_reduce(dim, place, data,
+                                                                  largest ? "amax" : "amin", false)
+                       : product           ? empty.scatter_reduce(dim, place, data, "prod", true)
+                                           : empty.scatter_add(dim, place, data);
+    result = all.narrow(dim, 0, segments).contiguous();
   }
-  if (product) {
-    const Tensor result = kept(empty.scatter_reduce(dim, place, data, "prod", true));
-    return initial ? result.mul(*initial) : result;
+  if (initial && (largest || smallest)) {
+    result = result.masked_fill(largest ? result.lt(*initial) : result.gt(*initial), *initial);
+  } else if (initial) {
+    result = product ? result.mul(*initial) : result.add(*initial);
   }
-  Tensor result = kept(empty.scatter_add(dim, place, data));
-  if (initial) result = result.add(*initial);
   if (!mean) return result;
-  const Tensor counts =
-      kept(lamella::zeros(shape, data.options()).scatter_add(dim, place, lamella::ones_like(data)));
+  const Tensor sizes =
+      by_length ? bounds : bounds.narrow(dim, 1, segments).sub(bounds.narrow(dim, 0, segments));
+  Dims line = sizes_of(sizes);
+  line.resize(static_cast<size_t>(data.dim()), 1);
+  const Tensor counts = sizes.to(type).reshape(line);
   // The mean of an empty segment is NaN, or `initial` if given.
   return result.div(initial ? counts.clamp_min(1) : counts);
 }

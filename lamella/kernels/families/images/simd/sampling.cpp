@@ -103,40 +103,66 @@ void find_taps(const Samples<T>& s, int64_t size, T* x, Taps<T>* taps) {
   set_tap(x, weights[1], size, 1, taps);
 }
 
+// The pixels that each point is made of, one tap after the other.
+template <class T>
+struct Weighted {
+  int count = 0;
+  int32_t index[kMaxTaps * kMaxTaps][kBlock];
+  T weight[kMaxTaps * kMaxTaps][kBlock];
+};
+
+// A point of each channel after the other, so that its taps stay in registers: a gather of vectors
+// takes longer than the loads that it is made of.
+template <int kTaps, class T>
+void sum_taps(const Samples<T>& s, const Weighted<T>& w, int64_t begin, int64_t n) {
+  const int64_t pixels = s.size[0] * s.size[1];
+  for (int64_t j = 0; j < n; ++j) {
+    int64_t index[kTaps];
+    T weight[kTaps];
+    bool inside = true;
+    for (int k = 0; k < kTaps; ++k) {
+      index[k] = w.index[k][j], weight[k] = w.weight[k][j];
+      inside &= index[k] >= 0;
+    }
+    auto sum_all = [&](auto pixel) {
+      const T* plane = s.image;
+      T* out = s.out + begin + j;
+      for (int64_t c = 0; c < s.channels; ++c, plane += pixels, out += s.points) {
+        T sum = pixel(plane, index[0]) * weight[0];
+        for (int k = 1; k < kTaps; ++k) sum += pixel(plane, index[k]) * weight[k];
+        *out = sum;
+      }
+    };
+    if (inside) {
+      sum_all([](const T* plane, int64_t at) { return plane[at]; });
+    } else {
+      sum_all([](const T* plane, int64_t at) { return at < 0 ? T(0) : plane[at]; });
+    }
+  }
+}
+
 template <class T>
 void sample_block(const Samples<T>& s, int64_t begin, int64_t n) {
   Taps<T> taps[2];
-  int32_t index[kMaxTaps * kMaxTaps][kBlock];
-  T weight[kMaxTaps * kMaxTaps][kBlock], sum[kBlock];
+  Weighted<T> w;
   for (int d = 0; d < 2; ++d) {
     T x[kBlock] = {};
     for (int64_t j = 0; j < n; ++j) x[j] = s.grid[2 * (begin + j) + 1 - d];
     find_taps(s, s.size[d], x, &taps[d]);
   }
   const auto wide = static_cast<int32_t>(s.size[1]);
-  int count = 0;
   for (int a = 0; a < taps[0].count; ++a) {
-    for (int b = 0; b < taps[1].count; ++b, ++count) {
+    for (int b = 0; b < taps[1].count; ++b, ++w.count) {
       for (int j = 0; j < kBlock; ++j) {
         const int32_t row = taps[0].index[a][j], column = taps[1].index[b][j];
-        index[count][j] = (row | column) < 0 ? -1 : row * wide + column;
-        weight[count][j] = taps[0].weight[a][j] * taps[1].weight[b][j];
+        w.index[w.count][j] = (row | column) < 0 ? -1 : row * wide + column;
+        w.weight[w.count][j] = taps[0].weight[a][j] * taps[1].weight[b][j];
       }
     }
   }
-  for (int64_t c = 0; c < s.channels; ++c) {
-    const T* plane = s.image + c * s.size[0] * s.size[1];
-    auto product = [&](int k, int j) {
-      const int32_t at = index[k][j];
-      const T pixel = plane[at < 0 ? 0 : at];
-      return (at < 0 ? T(0) : pixel) * weight[k][j];
-    };
-    for (int j = 0; j < kBlock; ++j) sum[j] = product(0, j);
-    for (int k = 1; k < count; ++k) {
-      for (int j = 0; j < kBlock; ++j) sum[j] += product(k, j);
-    }
-    std::copy(sum, sum + n, s.out + c * s.points + begin);
-  }
+  if (w.count == 1) return sum_taps<1>(s, w, begin, n);
+  if (w.count == 4) return sum_taps<4>(s, w, begin, n);
+  sum_taps<kMaxTaps * kMaxTaps>(s, w, begin, n);
 }
 
 }  // namespace

@@ -1,47 +1,66 @@
 // Sums of bags. Rounds as the operators do that the gradients are made of.
 #include "lamella/kernels/families/networks/bags.h"
 
+#include "lamella/kernels/cpu/simd/vector_size.h"
+
 namespace lamella::networks {
 inline namespace CPU_CAPABILITY {
 namespace {
 
-#if defined(CPU_CAPABILITY_AVX512)
-constexpr int kBytes = 64;
-#elif defined(CPU_CAPABILITY_AVX2)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-
-// Adds the columns of a bag that `kVectors` vectors have.
-template <int kVectors, class V, class T>
-void sum_columns(const Bags<T>& of, int64_t bag, int64_t column) {
-  typedef V Memory __attribute__((aligned(sizeof(T)), may_alias));
-  V sum[kVectors] = {};
+// Adds columns of a bag: kVectors vectors of kEach columns from `column` on, but the last one from
+// `last` on.
+template <int64_t kEach, int kVectors, class T>
+void sum_columns(const Bags<T>& of, int64_t bag, int64_t column, int64_t last) {
+  typedef T Vector __attribute__((vector_size(kEach * sizeof(T))));
+  typedef T Memory __attribute__((vector_size(kEach * sizeof(T)), aligned(sizeof(T)), may_alias));
+  auto at = [&](int k) { return k + 1 < kVectors ? column + k * kEach : last; };
+  Vector sum[kVectors] = {};
   for (int64_t i = of.bounds[bag]; i < of.bounds[bag + 1]; ++i) {
     if (of.index[i] == of.skipped) continue;
-    auto* row = reinterpret_cast<const Memory*>(of.table + of.index[i] * of.width + column);
+    const T* row = of.table + of.index[i] * of.width;
     for (int k = 0; k < kVectors; ++k) {
-      sum[k] += of.weight != nullptr ? row[k] * of.weight[i] : row[k];
+      auto* x = reinterpret_cast<const Memory*>(row + at(k));
+      sum[k] += of.weight != nullptr ? *x * of.weight[i] : *x;
     }
   }
-  auto* to = reinterpret_cast<Memory*>(of.out + bag * of.width + column);
-  for (int k = 0; k < kVectors; ++k) to[k] = sum[k];
+  for (int k = 0; k < kVectors; ++k) {
+    *reinterpret_cast<Memory*>(of.out + bag * of.width + at(k)) = sum[k];
+  }
+}
+
+// Adds rows that are shorter than a vector, the columns from `column` on.
+template <int64_t kColumns, class T>
+void sum_short(const Bags<T>& of, int64_t bag, int64_t column) {
+  if (column + kColumns <= of.width) {
+    sum_columns<kColumns, 1>(of, bag, column, column);
+    column += kColumns;
+  }
+  if constexpr (kColumns > 1) sum_short<kColumns / 2>(of, bag, column);
 }
 
 }  // namespace
 
 template <class T>
 void sum_bags(const Bags<T>& of, int64_t begin, int64_t end) {
-  typedef T Lanes __attribute__((vector_size(kBytes)));
-  constexpr int64_t kLanes = kBytes / sizeof(T), kMost = 64 / kBytes * kLanes;
+  constexpr int64_t kEach = native::kVecBytes / sizeof(T);
   for (int64_t bag = begin; bag < end; ++bag) {
-    int64_t column = 0;
-    for (; column + kMost <= of.width; column += kMost) {
-      sum_columns<kMost / kLanes, Lanes>(of, bag, column);
+    if (of.width < kEach) {
+      sum_short<kEach / 2>(of, bag, 0);
+      continue;
     }
-    for (; column + kLanes <= of.width; column += kLanes) sum_columns<1, Lanes>(of, bag, column);
-    for (; column < of.width; ++column) sum_columns<1, T>(of, bag, column);
+    // The last vector ends where the row ends, and may begin in the one before.
+    for (int64_t column = 0; column < of.width; column += 4 * kEach) {
+      const int64_t vectors = (of.width - column + kEach - 1) / kEach, end_at = of.width - kEach;
+      if (vectors == 1) {
+        sum_columns<kEach, 1>(of, bag, column, end_at);
+      } else if (vectors == 2) {
+        sum_columns<kEach, 2>(of, bag, column, end_at);
+      } else if (vectors == 3) {
+        sum_columns<kEach, 3>(of, bag, column, end_at);
+      } else {
+        sum_columns<kEach, 4>(of, bag, column, vectors == 4 ? end_at : column + 3 * kEach);
+      }
+    }
   }
 }
 template void sum_bags(const Bags<float>&, int64_t, int64_t);
