@@ -113,7 +113,7 @@ LAMELLA_LAZY class AnyModuleOf {
         call_([m = module.get()](std::vector<AnyValue>& given) {
           return detail::AnyCall<M>::run(*m, given);
         }),
-        wrap_([](const std::shared_ptr<Module>& other) {
+        wrap_([](const std::shared_ptr<ModuleOf<lazy_>>& other) {
           return AnyModuleOf(std::static_pointer_cast<M>(other));
         }) {}
   template <class M>
@@ -140,7 +140,7 @@ LAMELLA_LAZY class AnyModuleOf {
     return call_(given);
   }
   bool is_empty() const { return module_ == nullptr; }
-  std::shared_ptr<Module> ptr() const { return checked("ptr"); }
+  std::shared_ptr<ModuleOf<lazy_>> ptr() const { return checked("ptr"); }
   template <class M>
   std::shared_ptr<typename detail::ContainedIn<M>::type> ptr() const {
     using Contained = typename detail::ContainedIn<M>::type;
@@ -169,16 +169,16 @@ LAMELLA_LAZY class AnyModuleOf {
   }
 
  private:
-  const std::shared_ptr<Module>& checked(const char* what) const {
+  const std::shared_ptr<ModuleOf<lazy_>>& checked(const char* what) const {
     LAMELLA_CHECK(module_ != nullptr, "AnyModule: ", what, ": expected a module, got an empty one");
     return module_;
   }
 
-  std::shared_ptr<Module> module_;
+  std::shared_ptr<ModuleOf<lazy_>> module_;
   const std::type_info* type_ = nullptr;
   std::function<AnyValue(std::vector<AnyValue>&)> call_;
   // Another module of the same class.
-  AnyModuleOf (*wrap_)(const std::shared_ptr<Module>& other) = nullptr;
+  AnyModuleOf (*wrap_)(const std::shared_ptr<ModuleOf<lazy_>>& other) = nullptr;
 };
 using AnyModule = AnyModuleOf<>;
 

@@ -314,9 +314,9 @@ class Cloneable : public ModuleOf<lazy_> {
 };
 
 namespace detail {
-template <class M>
-auto& cast_module(Module& module) {
-  auto* cast = module.as<M>();
+template <class M, class Any>
+auto& cast_module(Any& module) {
+  auto* cast = module.template as<M>();
   LAMELLA_CHECK_TYPE(cast != nullptr, "nn: expected the type of the module, ", module.name(),
                      ", got another one");
   return *cast;

@@ -40,12 +40,13 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive, Sampler<Re
   return archive;
 }
 namespace detail {
-template <class Count>
-void save_count(serialize::OutputArchive& archive, const char* key, Count count) {
+// The archives are deduced, so that files without samplers do not instantiate them.
+template <class Archive, class Count>
+void save_count(Archive& archive, const char* key, Count count) {
   archive.write(key, lamella::tensor(static_cast<int64_t>(count)), true);
 }
-template <class Count>
-void load_count(serialize::InputArchive& archive, const char* key, Count& count) {
+template <class Archive, class Count>
+void load_count(Archive& archive, const char* key, Count& count) {
   Tensor read;
   archive.read(key, read, true);
   count = static_cast<Count>(read.item().template to<int64_t>());
@@ -66,10 +67,10 @@ LAMELLA_LAZY class SequentialSamplerOf : public Sampler<> {
     return indices;
   }
   size_t index() const noexcept { return index_; }
-  void save(serialize::OutputArchive& archive) const override {
+  void save(serialize::OutputArchiveOf<lazy_>& archive) const override {
     detail::save_count(archive, "index", index_);
   }
-  void load(serialize::InputArchive& archive) override {
+  void load(serialize::InputArchiveOf<lazy_>& archive) override {
     detail::load_count(archive, "index", index_);
   }
 
@@ -99,11 +100,11 @@ LAMELLA_LAZY class RandomSamplerOf : public Sampler<> {
     return std::vector<size_t>(numbers, numbers + count);
   }
   size_t index() const noexcept { return static_cast<size_t>(index_); }
-  void save(serialize::OutputArchive& archive) const override {
+  void save(serialize::OutputArchiveOf<lazy_>& archive) const override {
     detail::save_count(archive, "index", index_);
     archive.write("indices", order_, true);
   }
-  void load(serialize::InputArchive& archive) override {
+  void load(serialize::InputArchiveOf<lazy_>& archive) override {
     detail::load_count(archive, "index", index_);
     archive.read("indices", order_, true);
   }
@@ -142,12 +143,12 @@ LAMELLA_LAZY class DistributedSamplerOf : public Sampler<> {
   void set_epoch(size_t epoch) { epoch_ = epoch; }
   size_t epoch() const { return epoch_; }
   size_t index() const noexcept { return next_; }
-  void save(serialize::OutputArchive& archive) const override {
+  void save(serialize::OutputArchiveOf<lazy_>& archive) const override {
     detail::save_count(archive, "sample_index_", next_);
     detail::save_count(archive, "epoch_", epoch_);
   }
   // The order is that of the epoch that was saved.
-  void load(serialize::InputArchive& archive) override {
+  void load(serialize::InputArchiveOf<lazy_>& archive) override {
     detail::load_count(archive, "epoch_", epoch_);
     reset();
     detail::load_count(archive, "sample_index_", next_);
@@ -229,10 +230,10 @@ LAMELLA_LAZY class StreamSamplerOf : public Sampler<BatchSize> {
     given_ += count;
     return BatchSize(count);
   }
-  void save(serialize::OutputArchive& archive) const override {
+  void save(serialize::OutputArchiveOf<lazy_>& archive) const override {
     detail::save_count(archive, "examples_retrieved_so_far", given_);
   }
-  void load(serialize::InputArchive& archive) override {
+  void load(serialize::InputArchiveOf<lazy_>& archive) override {
     detail::load_count(archive, "examples_retrieved_so_far", given_);
   }
 

@@ -9,7 +9,8 @@
 namespace lamella::nn {
 
 // Writes parameters and buffers by name, and inner modules as inner archives.
-LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const Module& module) {
+LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive,
+                               const ModuleOf<lazy_>& module) {
   for (auto& item : module.named_parameters(false)) archive.write(item.key(), item.value());
   for (auto& item : module.named_buffers(false)) archive.write(item.key(), item.value(), true);
   for (auto& child : module.named_children()) {
@@ -22,8 +23,8 @@ LAMELLA_LAZY void write_module(serialize::OutputArchiveOf<lazy_>& archive, const
 namespace detail {
 // Each of a module's tensors, followed by the tensor read for it.
 using Readings = std::vector<Tensor>;
-LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const Module& module,
-                                Readings* readings) {
+LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive,
+                                const ModuleOf<lazy_>& module, Readings* readings) {
   for (auto& list : {module.named_parameters(false), module.named_buffers(false)}) {
     for (auto& item : list) {
       Tensor found;
@@ -43,7 +44,7 @@ LAMELLA_LAZY void find_readings(serialize::InputArchiveOf<lazy_>& archive, const
 }
 }  // namespace detail
 // The module stays unchanged if the archive lacks something.
-LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, Module& module) {
+LAMELLA_LAZY void read_module(serialize::InputArchiveOf<lazy_>& archive, ModuleOf<lazy_>& module) {
   detail::Readings readings;
   detail::find_readings(archive, module, &readings);
   NoGradGuard guard;
@@ -116,8 +117,8 @@ void with_state(OptimizerParamStateOf<lazy_>& state, F&& f) {
                  RMSpropParamStateOf<lazy_>, LBFGSParamStateOf<lazy_>>(state, f);
 }
 
-struct ValueWriter {
-  serialize::OutputArchive& archive;
+LAMELLA_LAZY struct ValueWriter {
+  serialize::OutputArchiveOf<lazy_>& archive;
   template <class T>
   void operator()(const std::string& name, const T& value) {
     if constexpr (std::is_same_v<T, Tensor>) {
@@ -133,8 +134,8 @@ struct ValueWriter {
     }
   }
 };
-struct ValueReader {
-  serialize::InputArchive& archive;
+LAMELLA_LAZY struct ValueReader {
+  serialize::InputArchiveOf<lazy_>& archive;
   template <class T>
   void operator()(const std::string& name, T& value) {
     if constexpr (std::is_same_v<T, Tensor>) {
@@ -166,8 +167,8 @@ struct ValueReader {
 
 // Reads the state of parameter number `at` from a file of PyTorch before 1.5, where each part of
 // the states is a list over the parameters, such as step_buffers, and L-BFGS has one state.
-struct OldReader {
-  serialize::InputArchive& archive;
+LAMELLA_LAZY struct OldReader {
+  serialize::InputArchiveOf<lazy_>& archive;
   size_t at;
   bool* found;
   void operator()(const std::string& name, Tensor& value) { *found |= find(name, value); }
@@ -214,10 +215,10 @@ LAMELLA_LAZY serialize::OutputArchiveOf<lazy_>& operator<<(
       auto* state = const_cast<OptimizerOf<lazy_>&>(optimizer).find_state(param);
       if (state == nullptr) continue;
       serialize::OutputArchiveOf<lazy_> mine;
-      detail::with_state(*state, detail::ValueWriter{mine});
+      detail::with_state(*state, detail::ValueWriter<lazy_>{mine});
       states.write(name_of(param), mine);
     }
-    detail::with_options(group.options(), detail::ValueWriter{options});
+    detail::with_options(group.options(), detail::ValueWriter<lazy_>{options});
     one.write("options", options);
     groups.write("param_groups/" + std::to_string(number++), one);
   }
@@ -241,7 +242,8 @@ LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiv
     auto& params = optimizer.param_groups().at(0).params();
     for (size_t i = 0; i < params.size(); ++i) {
       bool found = false;
-      detail::with_state(optimizer.state_of(params[i]), detail::OldReader{archive, i, &found});
+      detail::with_state(optimizer.state_of(params[i]),
+                         detail::OldReader<lazy_>{archive, i, &found});
       if (!found) optimizer.state().erase(params[i].impl());
     }
     return archive;
@@ -259,13 +261,13 @@ LAMELLA_LAZY serialize::InputArchiveOf<lazy_>& operator>>(serialize::InputArchiv
     LAMELLA_CHECK(param_count == group.params().size(), "load: expected ", group.params().size(),
                   " parameters in group ", g, ", got ", param_count);
     one.read("options", options);
-    detail::with_options(group.options(), detail::ValueReader{options});
+    detail::with_options(group.options(), detail::ValueReader<lazy_>{options});
     for (size_t i = 0; i < param_count; ++i) {
       IValue name;
       one.read("params/" + std::to_string(i), name);
       serialize::InputArchiveOf<lazy_> mine;
       if (!states.try_read(std::string(name.toStringView()), mine)) continue;
-      detail::with_state(optimizer.state_of(group.params()[i]), detail::ValueReader{mine});
+      detail::with_state(optimizer.state_of(group.params()[i]), detail::ValueReader<lazy_>{mine});
     }
   }
   return archive;
@@ -278,19 +280,19 @@ namespace lamella {
 // Writes a tensor, a module or an optimizer to a file, a stream or a function.
 template <class Value, class... To>
 void save(const Value& value, To&&... to) {
-  serialize::OutputArchive archive;
+  detail::Lazily<sizeof...(To), serialize::OutputArchive> archive;
   archive << value;
   archive.save_to(std::forward<To>(to)...);
 }
 template <class... To>
 void save(const std::vector<Tensor>& tensors, To&&... to) {
-  serialize::OutputArchive archive;
+  detail::Lazily<sizeof...(To), serialize::OutputArchive> archive;
   for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<To>(to)...);
 }
 // Writes a module's parameters and buffers to a safetensors file, which load() and Python's
 // lamella.load() read.
-LAMELLA_LAZY void save_file(const nn::Module& module, const std::string& filename) {
+LAMELLA_LAZY void save_file(const nn::ModuleOf<lazy_>& module, const std::string& filename) {
   std::map<std::string, Tensor> tensors;
   for (auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value());
   for (auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value());
@@ -299,13 +301,13 @@ LAMELLA_LAZY void save_file(const nn::Module& module, const std::string& filenam
 // Reads into a tensor, or into a module or an optimizer that is constructed like the saved one.
 template <class Value, class... From>
 void load(Value& value, From&&... from) {
-  serialize::InputArchive archive;
+  detail::Lazily<sizeof...(From), serialize::InputArchive> archive;
   archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
 template <class... From>
 void load(std::vector<Tensor>& tensors, From&&... from) {
-  serialize::InputArchive archive;
+  detail::Lazily<sizeof...(From), serialize::InputArchive> archive;
   archive.load_from(std::forward<From>(from)...);
   for (Tensor tensor; archive.try_read(std::to_string(tensors.size()), tensor); tensor = Tensor()) {
     tensors.push_back(tensor);
