@@ -119,18 +119,6 @@ inline CreationMeta AutogradPart::get_creation_meta() const {
   return CreationMeta::DEFAULT;
 }
 
-// A tensor is the counted pointer to its header.
-template <class Null>
-class intrusive_ptr<TensorObject, Null> : public TensorBase {
- public:
-  intrusive_ptr() = default;
-  intrusive_ptr(TensorBase tensor) : TensorBase(std::move(tensor)) {}  // NOLINT: implicit
-  TensorObject* get() const { return unsafeGetTensorImpl(); }
-  TensorObject* operator->() const { return get(); }
-  TensorObject& operator*() const { return *get(); }
-  explicit operator bool() const { return defined(); }
-};
-
 // PyTorch's StorageImpl: memory of an allocator, which tensors share.
 class StorageObject : public intrusive_ptr_target {
  public:
@@ -228,6 +216,7 @@ class intrusive_ptr<TensorObject, Null> : public TensorBase {
   TensorObject* get() const { return unsafeGetTensorImpl(); }
   TensorObject* operator->() const { return get(); }
   TensorObject& operator*() const { return *get(); }
+  explicit operator bool() const { return defined(); }
 };
 
 // The key of a tensor's backend: its highest key below autograd.
