@@ -73,9 +73,12 @@ double log_add(double a, double b) {
 Dims lengths_of(const Tensor& t, const char* name) {
   LAMELLA_CHECK_TYPE(is_integral(t.scalar_type(), false), "ctc_loss: expected '", name,
                      "' to be integers, got ", t.scalar_type());
-  const Tensor flat = t.reshape({-1}).cpu().to(kLong).contiguous();
-  const auto* lengths = flat.const_data_ptr<int64_t>();
-  return Dims(lengths, lengths + flat.numel());
+  const Tensor flat = t.reshape({-1});
+  Dims result;
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    result.push_back(flat.select(0, i).item().toLong());
+  }
+  return result;
 }
 
 struct Sequences {
