@@ -2,6 +2,7 @@
 // objects with attributes, enumerators, weak references, identity and aliases.
 #pragma once
 #include <ATen/core/jit_type.h>
+#include <c10/core/Storage.h>
 #include <torch/standard_headers.h>
 
 #include <condition_variable>
@@ -247,6 +248,10 @@ template <class T>
 struct abi::ToValue<T> {
   static IValue get(const T& value) { return IValue(make_intrusive<ObjectOfValue<T>>(value)); }
 };
+template <>
+inline constexpr bool detail::converts_to_value<c10::Storage> = true;
+template <>
+struct abi::ToValue<c10::Storage> : abi::ToValue<TensorMemory> {};
 
 // ---- Identity, aliases, hashes -----------------------------------------------------------------
 
