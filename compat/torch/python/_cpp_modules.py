@@ -84,7 +84,7 @@ class ModuleWrapper(Module):
         return getattr(self.cpp_module, name)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         return self.cpp_module.training
 
     @training.setter
