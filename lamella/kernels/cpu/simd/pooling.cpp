@@ -126,7 +126,7 @@ struct Maxima {
 #pragma GCC ivdep
     for (int64_t j = 0; j < n; ++j) {
       T value = x[j];
-      bool better = (value > values[j]) | (value != value);
+      bool better = (value > values[j]) | (value != value);  // NOLINT(misc-redundant-expression)
       values[j] = better ? value : values[j];
       places[j] = better ? from[j] + by : places[j];
     }
