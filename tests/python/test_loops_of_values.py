@@ -221,3 +221,27 @@ def test_long_runs_of_equal_elements(n):
     kept = numpy.concatenate([[True], x[1:] != x[:-1]])
     got = lamella.unique_consecutive(lamella.from_numpy(x))
     numpy.testing.assert_array_equal(got.numpy(), x[kept])
+
+
+@pytest.mark.parametrize("n", [10, 10_000, 1_100_000])
+def test_the_first_of_equal_zeros_stands_for_its_run(n):
+    values = numpy.zeros(n, numpy.float32)
+    values[::2] = -0.0
+    values[1::5] = 1
+    first = numpy.concatenate(([True], values[1:] != values[:-1]))
+    found = lamella.unique_consecutive(lamella.from_numpy(values)).numpy()
+    assert (found.view(numpy.int32) == values[first].view(numpy.int32)).all()
+
+
+@pytest.mark.parametrize("how", ["amax", "amin"])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_extremes_of_equal_zeros(how, zero):
+    places, start = lamella.tensor([0, 1, 0]), lamella.full((2, 32), zero)
+    values = lamella.full((3, 32), -zero)
+    rows = start.index_reduce(0, places, values, how)
+    columns = start.t().contiguous().index_reduce(1, places, values.t().contiguous(), how)
+    elements = start.scatter_reduce(0, lamella.zeros(3, 32, dtype=lamella.int64), values, how)
+    # As in PyTorch, which combines whole rows by maximum() and minimum(): these take the second.
+    assert (rows[0].signbit() == values[0].signbit()).all()
+    for result in (columns, elements):
+        assert (result.signbit() == start.signbit()[0, 0]).all()

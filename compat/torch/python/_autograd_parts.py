@@ -223,7 +223,7 @@ def _saved_tensors_hooks_is_enabled() -> bool:
     return not before
 
 
-# Of the backward that runs on this thread: whether it keeps the graph.
+# Whether the backward that runs on this thread keeps the graph.
 _get_current_graph_task_keep_graph = _C._backward_retains
 
 

@@ -37,8 +37,9 @@ Unique unique_runs(const Tensor& self, const Tensor& order, bool inverse, bool c
   Tensor line = self.contiguous();
   int64_t n = line.numel();
   auto device = self.device();
-  constexpr int64_t kMany = 4096;  // operators are faster than the loop
-  if (!inverse && !counts && n >= kMany && device.is_cpu()) {
+  // Operators are faster than the loop, and their mask takes a byte of memory for each element.
+  constexpr int64_t kMany = 4096, kMost = int64_t{1} << 20;
+  if (!inverse && !counts && n >= kMany && n <= kMost && device.is_cpu()) {
     const Tensor begins = new_tensor({n}, kBool, device);
     *begins.mutable_data_ptr<bool>() = true;
     Tensor after = begins.narrow(0, 1, n - 1);

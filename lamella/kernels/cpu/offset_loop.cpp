@@ -291,10 +291,10 @@ void scatter_elements(const char* op, const StridedLoop<3>& loop, ScalarType dty
       using T = type_of<decltype(tag)>;
       if (mode == ScatterMode::kMaximum) {
         scatter_runs<T>(loop, places, {.loop = combining_loop_on(kCPU, Combining::kMaximum, dtype)},
-                        [](T a, T b) { return is_nan(a) || a > b ? a : b; });
+                        [](T a, T b) { return is_nan(a) || a >= b ? a : b; });
       } else {
         scatter_runs<T>(loop, places, {.loop = combining_loop_on(kCPU, Combining::kMinimum, dtype)},
-                        [](T a, T b) { return is_nan(a) || a < b ? a : b; });
+                        [](T a, T b) { return is_nan(a) || a <= b ? a : b; });
       }
     });
     return;

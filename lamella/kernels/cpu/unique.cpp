@@ -24,16 +24,8 @@ int64_t runs_kernel(const Tensor& line, const RunsOut* out) {
     auto* values = static_cast<Stored<T>*>(out->values);
     int64_t *starts = out->starts, *groups = out->groups;
     const int64_t* order = out->order;
-    if (starts == nullptr && groups == nullptr) {
-      int64_t run = 0;
-      for (int64_t i = 0; i + 1 < n; ++i) {
-        values[run] = x[i];
-        run += begins(i + 1) ? 1 : 0;
-      }
-      if (n > 0) values[run] = x[n - 1];
-      return out->runs;
-    }
-    // Iterates from the end, so that the first element of each run is stored last.
+    // Iterates from the end, so that the first element of each run is stored last: zeros of both
+    // signs are equal, and the first one stands for the run.
     int64_t run = out->runs - 1;
     for (int64_t i = n - 1; i >= 0; --i) {
       values[run] = x[i];

@@ -63,9 +63,9 @@ struct Shared {
   std::vector<Pending> pending;
   uint64_t generation = 0;  // writes so far
   bool captured = false;    // wraps a tensor that is not an argument: must not be written
-  bool frozen = false;
-  bool ambiguous = false;  // argument sharing memory with another wrapper: must not be written
-  bool resized = false;    // replaces the storage of an argument that was enlarged
+  bool frozen = false;      // freeze() was called: must not be written
+  bool ambiguous = false;   // argument sharing memory with another wrapper: must not be written
+  bool resized = false;     // replaces the storage of an argument that was enlarged
   uint64_t session = 0;
   std::vector<Alias> aliases;  // TensorImpl::reserved - 1 is the index
   size_t sweep_at = 64;

@@ -17,9 +17,10 @@ struct Elements {
   static Lanes load(const T* x) { return *reinterpret_cast<const Lanes*>(x); }
 };
 
-// The sum of term(load, 0), ..., term(load, n - 1), in which load(p + i) gives one element or those
-// of a vector: short runs are summed in the element type, their sums in double. The order is that
-// of vectors of 64 bytes, whatever the width of registers.
+// The sum of term(load, 0), ..., term(load, n - 1), where load(p + i) reads one element or a vector
+// of them. Short runs are summed in the element type, and their sums in double. Elements are added
+// in the order that vectors of 64 bytes give, also where registers are narrower, so that the result
+// is the same on all machines.
 template <class T, class F>
 double sum_of(int64_t n, F&& term) {
   using E = Elements<T>;

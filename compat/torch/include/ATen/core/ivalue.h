@@ -276,7 +276,7 @@ template <int>
 bool IValue::isAliasOf(const IValue& other) const {
   return tag() == other.tag() && isPtrType() && detail::alias_of(*this) == detail::alias_of(other);
 }
-// Of tensors, a tensor of bools.
+// The result for two tensors is a tensor of bools, one for each element.
 template <int>
 IValue IValue::equals(const IValue& other) const {
   if (isTensor() && other.isTensor()) return toTensor().eq(other.toTensor());
