@@ -108,7 +108,7 @@ struct FloatLaneTraits : LaneTraits<F> {
   using Bits = std::make_unsigned_t<I>;
   static constexpr int kMantissa = sizeof(F) == 4 ? 23 : 52;
   static constexpr int kBias = sizeof(F) == 4 ? 127 : 1023;
-  static constexpr bool kHasFma = true;
+  static constexpr bool kHasFma = true, kLooksUp = true;
   static LAMELLA_DEVICE V fma(V a, V b, V c) { return V(std::fma(a.v, b.v, c.v)); }
   static LAMELLA_DEVICE V sqrt(V x) { return V(cuda::root(x.v)); }
   static LAMELLA_DEVICE V abs(V x) { return V(std::fabs(x.v)); }

@@ -41,12 +41,28 @@ inline V v_tail_factor_anywhere(V x) {
   V far = v_polynomial(inverse * inverse, kSeries) / x;
   return v_select(x > kEnd, far, near);
 }
+// M for 0 <= x <= kTailEnd by a division, which takes less than the entries of nine tables where an
+// entry takes several shuffles.
+template <class V>
+inline Twice<V> v_tail_quotient(V x) {
+  V sum = x + 1.5f, inverse = 1 / sum;
+  V p = v_polynomial(v_fma(V{} - 3, inverse, V{} + 1), Coefficients<float>::mills);
+  V high = p * inverse;
+  // What rounding took from the sum, the inverse and the product.
+  V rest = v_fma(-sum, inverse, V{} + 1) - (x - (sum - 1.5f)) * inverse;
+  return {high, v_fma(high, rest, v_fma(p, inverse, -high))};
+}
+template <class V>
+inline constexpr bool kByQuotient =
+    sizeof(ElementOf<V>) == 4 && VecTraits<V>::kHasFma && !VecTraits<V>::kLooksUp;
 // exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd.
 template <class V>
 inline V v_normal_tail(V x) {
   using T = ElementOf<V>;
   Twice<V> square = v_product(x, x);
-  return v_exp_times(square.high * T(-0.5), square.low * T(-0.5), v_piecewise(x, Pieces<T>::mills));
+  V high = square.high * T(-0.5), low = square.low * T(-0.5);
+  if constexpr (kByQuotient<V>) return v_exp_times(high, low, v_tail_quotient(x));
+  return v_exp_times(high, low, v_piecewise(x, Pieces<T>::mills));
 }
 template <class V>
 inline V v_erfc(V x) {
@@ -95,8 +111,12 @@ inline V v_gelu_small(V x) {
   if constexpr (sizeof(ElementOf<V>) == 8 || !VecTraits<V>::kHasFma) {
     return v_gelu(x);
   } else {
-    constexpr const auto& kMills = Pieces<float>::mills;
     V size = v_at_most(v_abs(x), kTailEnd<float>);
+    if constexpr (kByQuotient<V>) {
+      V tail = v_exp_times(size * size * -0.5f, -V{}, v_tail_quotient(size).high);
+      return v_at_least(x, -kTailEnd<float>) * v_select(x < 0, tail, 1 - tail);
+    }
+    constexpr const auto& kMills = Pieces<float>::mills;
     auto at = v_piece_of(size, kMills);
     V t = size - v_lookup<V>(kMills.center, at);
     V factor = v_horner<kTerms - 1>(v_lookup<V>(kMills.c[kTerms - 1], at), t,

@@ -52,7 +52,7 @@ void softmax_columns(ScalarType dtype, const T* x, T* y, int64_t size, int64_t i
                      int64_t end, bool logarithm) {
   using C = compute_type<T>;
   constexpr bool kSmall = !std::is_same_v<T, C>;
-  constexpr int64_t kGroup = 256;
+  constexpr int64_t kGroup = 2048;
   ConvertFn widen = kSmall ? get_convert(dtype, kFloat) : nullptr;
   ConvertFn narrow = kSmall ? get_convert(kFloat, dtype) : nullptr;
   C most[kGroup], sum[kGroup], line[kGroup];

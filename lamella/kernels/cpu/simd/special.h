@@ -49,34 +49,37 @@ inline Twice<VecD> v_log_twice(VecD x) {
   Twice<VecD> log = v_sum(n * kLog2Upper<double>, small.high);
   return {log.high, log.low + small.low};
 }
-inline VecD v_lgamma_positive(VecD x) {
+inline VecD v_lgamma_far(VecD x) {
   static constexpr double kSeries[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
                                        1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
-  Twice<VecD> parts = v_log_twice(x);
-  VecD log = v_log(x);
+  Twice<VecD> log = v_log_twice(x);
   VecD inverse = 1 / x, z = inverse * inverse;
-  Twice<VecD> less = v_fast_sum(parts.high, VecD{} - 1);
+  Twice<VecD> less = v_fast_sum(log.high, VecD{} - 1);
   VecD rest = inverse * v_polynomial(z, kSeries) + (kHalfLogTwoPi - 0.5);
-  VecD far = v_fma(x - 0.5, less.high, v_fma(x - 0.5, less.low + parts.low, rest));
-  far = x > 1e300 ? x * (log - 1) : far;
-  auto below = x < 1;
-  VecD u = v_at_most(below ? x : x - 1, 7.0);
+  VecD far = v_fma(x - 0.5, less.high, v_fma(x - 0.5, less.low + log.low, rest));
+  return x > 1e300 ? x * (v_log(x) - 1) : far;
+}
+// Below 1 it is log(Gamma(x + 1)) - log(x), for negative x log(pi / |sin(pi x)|) - log(Gamma(1 -
+// x)): one logarithm serves all lanes, and the series is computed where a lane asks for it.
+inline VecD v_lgamma(VecD x) {
+  auto negative = x < 0, tiny = v_abs(x) < 1e-30;  // where pi x might underflow
+  VecD y = x, of_log = x;
+  if (LAMELLA_UNLIKELY(v_any(negative))) {
+    Quadrant<VecD> q = v_reduce_pi(x);
+    VecD sine = v_abs(v_sin_of(q, q.n));
+    y = negative ? 1 - x : x;
+    of_log = tiny ? v_abs(x) : negative ? 3.14159265358979323846 / sine : x;
+  }
+  auto below = y < 1;
+  VecD log = v_log(of_log), u = v_at_most(below ? y : y - 1, 7.0);
   Twice<VecD> zeros = v_product(u, u - 1), factor = v_piecewise_twice(u, GammaPieces::lgamma);
   zeros.low = v_fma(zeros.high, factor.low, zeros.low * factor.high);
-  VecD near = v_fma(zeros.high, factor.high, zeros.low);
-  near = below ? near - log : near;
-  return x < kAsymptotic ? near : far;
-}
-inline VecD v_lgamma(VecD x) {
-  auto negative = x < 0;
-  if (LAMELLA_LIKELY(!v_any(negative))) return v_lgamma_positive(x);
-  // log(pi / |sin(pi x)|) - log(Gamma(1 - x))
-  Quadrant<VecD> q = v_reduce_pi(x);
-  VecD sine = v_abs(v_sin_of(q, q.n));
-  VecD mirrored = v_lgamma_positive(negative ? 1 - x : x);
-  VecD result = negative ? v_log(3.14159265358979323846 / sine) - mirrored : mirrored;
-  result = v_abs(x) < 1e-30 ? -v_log(v_abs(x)) : result;  // where pi x might underflow
+  VecD value = v_fma(zeros.high, factor.high, zeros.low);
+  auto near = y < kAsymptotic;
+  if (v_any(VecTraits<VecD>::complement(near))) value = near ? value : v_lgamma_far(y);
+  VecD result = negative ? log - value : below ? value - log : value;
+  result = tiny ? -log : result;
   auto pole = x <= 0 && v_rint(x) == x;
   return pole || x == -kInf<double> ? VecD{} + kInf<double> : result;
 }
