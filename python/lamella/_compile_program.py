@@ -109,6 +109,7 @@ class Program:
                 lamella.cuda.set_rng_state(before, device)
             if found.reads is not None:
                 found.reads.change()
+                found.reads.end()
             self._reads, self._leaves = contextlib.nullcontext(), []
             self._arguments = arguments.without_tensors()
             _hlo._release_memory()

@@ -77,6 +77,12 @@ class Reads(Calls):
         if self.refused:
             raise NotCompiled(self.refused) from None
 
+    def end(self) -> None:
+        """Lets go of what the function made, tensors with it; nothing is watched from now on."""
+        self._cells_made.clear()
+        self._generators.clear()
+        self._watch = None  # which refers to its owner
+
     # ---- Events ----
 
     def _enter(self, frame: types.FrameType) -> bool:

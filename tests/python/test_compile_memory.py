@@ -52,6 +52,29 @@ def test_little_is_left_after_compiling():
     assert left < 100, left
 
 
+# Its trace makes cells of closures, each of which holds 16 MiB.
+_CLOSURES = """
+import gc
+
+gc.disable()
+x = lamella.ones(2048, 2048)
+
+def fn(x):
+    def layer(x):
+        return (lambda: x.sin())()
+
+    for _ in range(8):
+        x = layer(x)
+    return x.sum()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts as Linux does")
+def test_nothing_of_the_trace_is_left_for_the_garbage_collector():
+    _, left = _mebibytes(_CLOSURES, "x")
+    assert left < 100, left
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counts as Linux does")
 def test_values_that_nobody_needs_go_back_during_the_trace():
     peak, _ = _mebibytes(_CHAIN, "x")
