@@ -14,9 +14,6 @@ inline const lamella_lapack& lapack() {
   return *blas_library().lapack;
 }
 
-// Real matrices with up to as many rows and columns are factored and solved without LAPACK.
-inline constexpr int64_t kSmallMatrix = 8;
-
 inline void check_linalg_dtype(const char* op, const Tensor& a, const char* name) {
   ScalarType dtype = a.scalar_type();
   LAMELLA_CHECK(

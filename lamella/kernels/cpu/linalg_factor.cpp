@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lamella/kernels/cpu/lapack.h"
+#include "lamella/kernels/cpu/small_matrices.h"
 #include "lamella/kernels/device_math.h"
 
 namespace lamella::native {
@@ -32,33 +33,6 @@ std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper, bo
   return {factor, info};
 }
 
-namespace {
-// Factors a small matrix as LAPACK's getrf does, without a call's overhead.
-template <class T>
-int32_t small_lu(int64_t m, int64_t n, T* a, int32_t* pivots) {
-  int32_t info = 0;
-  for (int64_t j = 0; j < std::min(m, n); ++j) {
-    T* column = a + j * m;
-    int64_t p = j;
-    for (int64_t i = j + 1; i < m; ++i) {
-      if (std::abs(column[i]) > std::abs(column[p])) p = i;
-    }
-    pivots[j] = static_cast<int32_t>(p + 1);
-    if (column[p] == 0) {
-      if (info == 0) info = static_cast<int32_t>(j + 1);
-      continue;
-    }
-    for (int64_t c = 0; p != j && c < n; ++c) std::swap(a[c * m + j], a[c * m + p]);
-    for (int64_t i = j + 1; i < m; ++i) column[i] /= column[j];
-    for (int64_t c = j + 1; c < n; ++c) {
-      const T factor = a[c * m + j];
-      for (int64_t i = j + 1; i < m; ++i) a[c * m + i] -= column[i] * factor;
-    }
-  }
-  return info;
-}
-}  // namespace
-
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot,
                                                        bool check_errors) {
   const char* op = "linalg_lu_factor_ex";
@@ -79,17 +53,13 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
     call.info = infos;
     factor_on_device(op, call);
   }
-  const bool is_small = m <= kSmallMatrix && n <= kSmallMatrix;
-  for (int64_t i = 0; A.is_cpu() && i < info.numel() && m > 0 && n > 0; ++i) {
+  const bool is_small = are_small(A.scalar_type(), m, n);
+  if (A.is_cpu() && is_small && LU.numel() > 0) {
+    factor_small(A.scalar_type(), info.numel(), m, n, LU.data_ptr(),
+                 pivots.mutable_data_ptr<int32_t>(), infos);
+  }
+  for (int64_t i = 0; A.is_cpu() && !is_small && i < info.numel() && LU.numel() > 0; ++i) {
     auto* exchanges = static_cast<int32_t*>(rows.at(i));
-    if (is_small && A.scalar_type() == kFloat) {
-      infos[i] = small_lu(m, n, static_cast<float*>(matrices.at(i)), exchanges);
-      continue;
-    }
-    if (is_small && A.scalar_type() == kDouble) {
-      infos[i] = small_lu(m, n, static_cast<double*>(matrices.at(i)), exchanges);
-      continue;
-    }
     infos[i] = lapack().getrf(static_cast<uint8_t>(A.scalar_type()), m, n, matrices.at(i),
                               matrices.leading(), exchanges);
     if (infos[i] < 0) check_lapack(op, infos[i]);

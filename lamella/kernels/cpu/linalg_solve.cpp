@@ -1,5 +1,6 @@
 // Systems of linear equations, inverses and determinants, by way of LU.
 #include "lamella/kernels/cpu/lapack.h"
+#include "lamella/kernels/cpu/small_matrices.h"
 #include "lamella/kernels/device_math.h"
 
 namespace lamella::native {
@@ -17,21 +18,6 @@ Tensor broadcast_matrices(const Tensor& a, const Dims& batch) {
   return a.sizes().equals(shape) ? a : a.expand(shape);
 }
 
-// Solves A X = B for a small matrix, as LAPACK's getrs does, without a call's overhead.
-template <class T>
-void solve_small(int64_t n, int64_t columns, const T* a, const int32_t* pivots, T* b) {
-  for (int64_t c = 0; c < columns; ++c, b += n) {
-    for (int64_t i = 0; i < n; ++i) std::swap(b[i], b[pivots[i] - 1]);
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = j + 1; i < n; ++i) b[i] -= a[j * n + i] * b[j];
-    }
-    for (int64_t j = n; j-- > 0;) {
-      b[j] /= a[j * n + j];
-      for (int64_t i = 0; i < j; ++i) b[i] -= a[j * n + i] * b[j];
-    }
-  }
-}
-
 // Solves op(A) X = B in place of `b`; op is numbered as in lamella_lapack.
 void solve_factored(const char* name, const Tensor& LU, const Tensor& pivots, const Tensor& b,
                     int32_t op) {
@@ -46,20 +32,14 @@ void solve_factored(const char* name, const Tensor& LU, const Tensor& pivots, co
     call.op = op;
     return factor_on_device(name, call);
   }
+  const int64_t count = b.numel() / (n * columns);
+  if (op == 0 && are_small(LU.scalar_type(), n, n)) {
+    return solve_small(LU.scalar_type(), count, n, columns, LU.const_data_ptr(),
+                       pivots.const_data_ptr<int32_t>(), b.data_ptr());
+  }
   Stack factors(LU), rows(pivots, 1), sides(b);
-  const bool is_small = n <= kSmallMatrix && op == 0;
-  for (int64_t i = 0, count = b.numel() / (n * columns); i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const auto* exchanges = static_cast<const int32_t*>(rows.at(i));
-    if (is_small && LU.scalar_type() == kFloat) {
-      solve_small(n, columns, static_cast<const float*>(factors.at(i)), exchanges,
-                  static_cast<float*>(sides.at(i)));
-      continue;
-    }
-    if (is_small && LU.scalar_type() == kDouble) {
-      solve_small(n, columns, static_cast<const double*>(factors.at(i)), exchanges,
-                  static_cast<double*>(sides.at(i)));
-      continue;
-    }
     check_lapack(
         name, lapack().getrs(static_cast<uint8_t>(LU.scalar_type()), op, n, columns, factors.at(i),
                              factors.leading(), exchanges, sides.at(i), sides.leading()));
@@ -140,6 +120,12 @@ Tensor sign_of(const Tensor& pivots, ScalarType dtype) {
 std::tuple<Tensor, Tensor, Tensor> _linalg_det(const Tensor& A) {
   check_square("linalg_det", A, "A");
   auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A);
+  if (A.is_cpu() && are_small(A.scalar_type(), A.size(-1), A.size(-1))) {
+    Tensor result = lamella::empty(batch_of(A), A.options());
+    determinants_of_small(A.scalar_type(), result.numel(), A.size(-1), LU.const_data_ptr(),
+                          pivots.const_data_ptr<int32_t>(), result.data_ptr());
+    return {result, LU, pivots};
+  }
   Tensor result = LU.diagonal(0, -2, -1).prod(-1).mul(sign_of(pivots, A.scalar_type()));
   return {result, LU, pivots};
 }
