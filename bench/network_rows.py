@@ -20,17 +20,24 @@ from typing import Any
 
 import numpy as np
 from compiled import median_ns
-from networks import NETWORKS, WIDTH, Jax, Onnx, Torchlike, Weights
+from networks import NETWORKS, WIDTH, Jax, Onnx, Torchlike, Weights, as_bytes
 from training import report, status_bytes
 
-# Name, network, shape of the data, whether it is trained.
-ROWS: list[tuple[str, str, tuple[int, ...], bool]] = [
-    *((f"encoder, {b} x {t} tokens", "encoder", (b, t, WIDTH), False) for b, t in
-      ((1, 32), (1, 128), (8, 128))),
-    ("training step of the encoder, 8 x 128 tokens", "encoder", (8, 128, WIDTH), True),
-    ("small conv net, forward", "conv net", (64, 1, 16, 16), False),
-    ("small conv net, training step", "conv net", (64, 1, 16, 16), True),
-    ("ResNet-18's shape, forward", "resnet", (1, 3, 224, 224), False),
+# Name, network, shape of the data, whether it is trained, and what numbers are: float32, bfloat16,
+# or float32 with int8 weights.
+Row = tuple[str, str, tuple[int, ...], bool, str]
+LENGTHS = ((1, 32), (1, 128), (8, 128))
+ROWS: list[Row] = [
+    *((f"encoder, {b} x {t} tokens", "encoder", (b, t, WIDTH), False, "float32")
+      for b, t in LENGTHS),
+    *((f"encoder in bfloat16, {b} x {t} tokens", "encoder", (b, t, WIDTH), False, "bfloat16")
+      for b, t in LENGTHS),
+    *((f"encoder with int8 weights, {b} x {t} tokens", "encoder", (b, t, WIDTH), False, "int8")
+      for b, t in LENGTHS),
+    ("training step of the encoder, 8 x 128 tokens", "encoder", (8, 128, WIDTH), True, "float32"),
+    ("small conv net, forward", "conv net", (64, 1, 16, 16), False, "float32"),
+    ("small conv net, training step", "conv net", (64, 1, 16, 16), True, "float32"),
+    ("ResNet-18's shape, forward", "resnet", (1, 3, 224, 224), False, "float32"),
 ]  # fmt: skip
 RATE = 0.01
 
@@ -57,11 +64,22 @@ def moved(weights: Any, slopes: Any) -> Any:
     return weights - RATE * slopes
 
 
-def torchlike(m: Any, name: str, shape: tuple[int, ...], trains: bool) -> Callable[[], Any]:
+def converted(convert: Callable[[Any], Any], numbers: str) -> Callable[[Any], Any]:
+    """What makes the library's own of a weight."""
+    if numbers != "int8":
+        return convert
+    return lambda w: convert(w) if w.ndim == 1 else tuple(map(convert, as_bytes(w)))
+
+
+def torchlike(m: Any, row: Row) -> Callable[[], Any]:
+    _, name, shape, trains, numbers = row
     m.set_num_threads(threads())
-    ops = Torchlike(m)
-    network, layers = NETWORKS[name](ops, Weights(m.tensor))
+    dtype = m.bfloat16 if numbers == "bfloat16" else None
+    network, layers = NETWORKS[name](
+        Torchlike(m), Weights(converted(lambda a: m.tensor(a, dtype=dtype), numbers))
+    )
     x, labels = (m.tensor(a) for a in data(shape))
+    x = x.to(dtype or x.dtype)
     if not trains:
         compiled = m.compile(network)
 
@@ -70,7 +88,7 @@ def torchlike(m: Any, name: str, shape: tuple[int, ...], trains: bool) -> Callab
                 return compiled(x, layers)
 
         return forward
-    loss = loss_of(ops, network, name)
+    loss = loss_of(Torchlike(m), network, name)
 
     def step(layers: Any, x: Any, labels: Any) -> Any:
         slopes, value = m.func.grad_and_value(loss)(layers, x, labels)
@@ -85,11 +103,16 @@ def torchlike(m: Any, name: str, shape: tuple[int, ...], trains: bool) -> Callab
     return train
 
 
-def jax_call(name: str, shape: tuple[int, ...], trains: bool) -> Callable[[], Any]:
+def jax_call(row: Row) -> Callable[[], Any]:
+    _, name, shape, trains, numbers = row
     ops = Jax()
     jax = ops.jax
-    network, layers = NETWORKS[name](ops, Weights(ops.jnp.asarray))
+    dtype = ops.jnp.bfloat16 if numbers == "bfloat16" else None
+    network, layers = NETWORKS[name](
+        ops, Weights(converted(lambda a: ops.jnp.asarray(a, dtype), numbers))
+    )
     x, labels = (ops.jnp.asarray(a) for a in data(shape))
+    x = x.astype(dtype or x.dtype)
     if not trains:
         compiled = jax.jit(network)
         return lambda: jax.block_until_ready(compiled(x, layers))
@@ -103,9 +126,12 @@ def jax_call(name: str, shape: tuple[int, ...], trains: bool) -> Callable[[], An
     return lambda: jax.block_until_ready(compiled_step(layers, x, labels))
 
 
-def from_onnx(library: str, name: str, shape: tuple[int, ...]) -> Callable[[], Any]:
+def from_onnx(library: str, row: Row) -> Callable[[], Any] | None:
+    _, name, shape, _, numbers = row
+    if library == "onnxruntime" and numbers == "bfloat16":
+        return None  # it has no such kernels
     ops = Onnx()
-    network, layers = NETWORKS[name](ops, Weights(lambda array: array))
+    network, layers = NETWORKS[name](ops, Weights(converted(lambda array: array, numbers)))
     model, (x, _) = ops.model(network, layers, shape), data(shape)
     if library == "onnxruntime":
         import onnxruntime
@@ -120,26 +146,25 @@ def from_onnx(library: str, name: str, shape: tuple[int, ...]) -> Callable[[], A
     # Without the word it computes in bfloat16 where the processor can.
     settings = {
         "INFERENCE_NUM_THREADS": threads(),
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": "bf16" if numbers == "bfloat16" else "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
     request = core.compile_model(core.read_model(model), "CPU", settings).create_infer_request()
     return lambda: request.infer({0: x}, share_inputs=True)
 
 
-def call_of(library: str, row: tuple[str, str, tuple[int, ...], bool]) -> Any:
-    _, name, shape, trains = row
+def call_of(library: str, row: Row) -> Any:
     if library == "lamella":
         import lamella
 
-        return torchlike(lamella, name, shape, trains)
+        return torchlike(lamella, row)
     if library == "torch":
         import torch
 
-        return torchlike(torch, name, shape, trains)
+        return torchlike(torch, row)
     if library == "jax":
-        return jax_call(name, shape, trains)
-    return None if trains else from_onnx(library, name, shape)
+        return jax_call(row)
+    return None if row[3] else from_onnx(library, row)
 
 
 def peak(call: Callable[[], Any]) -> int:

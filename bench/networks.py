@@ -91,13 +91,24 @@ def resnet(ops: Any, weight: Any) -> Any:
 NETWORKS = {"encoder": encoder, "conv net": conv_net, "resnet": resnet}
 
 
+def as_bytes(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int8 numbers and a scale for each row, whose product is near the matrix."""
+    scale = (np.abs(w).max(1) / 127).astype(np.float32)
+    return np.rint(w / scale[:, None]).astype(np.int8), scale
+
+
 class Torchlike:
     """Lamella and PyTorch."""
 
     def __init__(self, m: Any) -> None:
         self.m, self.f = m, m.nn.functional
         self.add, self.relu, self.gelu = m.add, m.relu, self.f.gelu
-        self.linear, self.attention = self.f.linear, self.f.scaled_dot_product_attention
+        self.attention = self.f.scaled_dot_product_attention
+
+    def linear(self, x: Any, w: Any, b: Any) -> Any:
+        if not isinstance(w, tuple):
+            return self.f.linear(x, w, b)
+        return self.f.linear(x, w[0].to(x.dtype)) * w[1] + b
 
     def split_heads(self, x: Any, heads: int) -> Any:
         return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
@@ -137,7 +148,9 @@ class Jax:
         return self.jax.nn.gelu(x, approximate=False)
 
     def linear(self, x: Any, w: Any, b: Any) -> Any:
-        return x @ w.T + b
+        if not isinstance(w, tuple):
+            return x @ w.T + b
+        return x @ w[0].astype(x.dtype).T * w[1] + b
 
     def split_heads(self, x: Any, heads: int) -> Any:
         return x.reshape(x.shape[0], x.shape[1], heads, -1)
@@ -218,7 +231,11 @@ class Onnx:
         return self.node("Gelu", x)
 
     def linear(self, x: str, w: Any, b: Any) -> str:
-        return self.add(self.node("MatMul", x, self.constant(w.T)), self.constant(b))
+        if not isinstance(w, tuple):
+            return self.add(self.node("MatMul", x, self.constant(w.T)), self.constant(b))
+        given = self.constant(w[0].T), self.constant(w[1])
+        matrix = self.node("DequantizeLinear", *given, axis=1)
+        return self.add(self.node("MatMul", x, matrix), self.constant(b))
 
     def split_heads(self, x: str, heads: int) -> str:
         shape = np.array([*self.shape[:2], heads, self.shape[2] // heads], np.int64)

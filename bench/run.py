@@ -353,6 +353,8 @@ def network_rows(table: Table) -> None:
             factor = 0.95
             if row.startswith("training step of the encoder"):
                 name, factor = "jax", 0.8
+            elif row.startswith(("encoder in", "encoder with")):
+                factor = 1.0
             elif row.startswith("encoder") and "1 x 32" not in row:
                 factor = 0.98
             table.ratio(row, ours.get(row), factor, name, there.get(name))

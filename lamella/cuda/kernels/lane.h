@@ -108,7 +108,7 @@ struct FloatLaneTraits : LaneTraits<F> {
   using Bits = std::make_unsigned_t<I>;
   static constexpr int kMantissa = sizeof(F) == 4 ? 23 : 52;
   static constexpr int kBias = sizeof(F) == 4 ? 127 : 1023;
-  static constexpr bool kHasFma = true, kLooksUp = true;
+  static constexpr bool kHasFma = true;
   static LAMELLA_DEVICE V fma(V a, V b, V c) { return V(std::fma(a.v, b.v, c.v)); }
   static LAMELLA_DEVICE V sqrt(V x) { return V(cuda::root(x.v)); }
   static LAMELLA_DEVICE V abs(V x) { return V(std::fabs(x.v)); }
@@ -121,6 +121,7 @@ struct FloatLaneTraits : LaneTraits<F> {
     return Int(static_cast<I>(static_cast<Bits>(x.v) >> by));
   }
   static LAMELLA_DEVICE constexpr bool has_scaling() { return false; }
+  static LAMELLA_DEVICE constexpr bool looks_up() { return true; }
   static LAMELLA_DEVICE V ldexp(V x, Rounded<V> n) { return v_ldexp_by_bits(x, n); }
   static LAMELLA_DEVICE Parts<V> frexp_of_log(V x) { return v_frexp_of_log_by_bits(x); }
   static LAMELLA_DEVICE Int entry(Int n, int first) {

@@ -130,7 +130,7 @@ struct VecTraits<hlo::compiler::EmittedValue<F>> : hlo::compiler::EmittedTraits<
   using Int = hlo::compiler::EmittedValue<std::conditional_t<sizeof(F) == 4, int32_t, int64_t>>;
   using Mask = hlo::compiler::EmittedMask;
   static constexpr int kMantissa = sizeof(F) == 4 ? 23 : 52, kBias = sizeof(F) == 4 ? 127 : 1023;
-  static constexpr bool kHasFma = true, kLooksUp = true;
+  static constexpr bool kHasFma = true;
 
   static V fma(V x, V y, V z) { return intrinsic(llvm::Intrinsic::fma, {x.v, y.v, z.v}); }
   static V sqrt(V x) { return intrinsic(llvm::Intrinsic::sqrt, {x.v}); }
@@ -146,6 +146,7 @@ struct VecTraits<hlo::compiler::EmittedValue<F>> : hlo::compiler::EmittedTraits<
   static V from_bits(Int x) { return V(b().CreateBitCast(x.v, V::type())); }
   static Int shift_right(Int x, int by) { return Int(b().CreateLShr(x.v, Int(by).v)); }
 
+  static bool looks_up() { return has_scaling(); }
   static bool has_scaling() { return hlo::compiler::Emission::current->e.vector_bytes == 64; }
   static V ldexp(V x, Rounded<V> n) {
     if (!has_scaling()) return v_ldexp_by_bits(x, n);

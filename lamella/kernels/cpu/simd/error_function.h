@@ -53,15 +53,18 @@ inline Twice<V> v_tail_quotient(V x) {
   return {high, v_fma(high, rest, v_fma(p, inverse, -high))};
 }
 template <class V>
-inline constexpr bool kByQuotient =
-    sizeof(ElementOf<V>) == 4 && VecTraits<V>::kHasFma && !VecTraits<V>::kLooksUp;
+constexpr bool by_quotient() {
+  return VecTraits<V>::kHasFma && !VecTraits<V>::looks_up();
+}
 // exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd.
 template <class V>
 inline V v_normal_tail(V x) {
   using T = ElementOf<V>;
   Twice<V> square = v_product(x, x);
   V high = square.high * T(-0.5), low = square.low * T(-0.5);
-  if constexpr (kByQuotient<V>) return v_exp_times(high, low, v_tail_quotient(x));
+  if constexpr (sizeof(T) == 4) {
+    if (by_quotient<V>()) return v_exp_times(high, low, v_tail_quotient(x));
+  }
   return v_exp_times(high, low, v_piecewise(x, Pieces<T>::mills));
 }
 template <class V>
@@ -112,7 +115,7 @@ inline V v_gelu_small(V x) {
     return v_gelu(x);
   } else {
     V size = v_at_most(v_abs(x), kTailEnd<float>);
-    if constexpr (kByQuotient<V>) {
+    if (by_quotient<V>()) {
       V tail = v_exp_times(size * size * -0.5f, -V{}, v_tail_quotient(size).high);
       return v_at_least(x, -kTailEnd<float>) * v_select(x < 0, tail, 1 - tail);
     }

@@ -185,12 +185,12 @@ struct FloatTraits : RegisterTraits<V, Element> {
     return reinterpret_cast<Int>(reinterpret_cast<Unsigned>(x) >> by);
   }
 #if defined(CPU_CAPABILITY_AVX512)
-  static constexpr bool kLooksUp = true;
+  static constexpr bool looks_up() { return true; }
   static constexpr bool has_scaling() { return true; }
   static V ldexp(V x, Rounded<V> n) { return registers::scaled(x, n.value); }
   static Parts<V> frexp_of_log(V x) { return registers::frexp_of_log(x); }
 #else
-  static constexpr bool kLooksUp = false;
+  static constexpr bool looks_up() { return false; }
   static constexpr bool has_scaling() { return false; }
   static V ldexp(V x, Rounded<V> n) { return v_ldexp_by_bits(x, n); }
   static Parts<V> frexp_of_log(V x) { return v_frexp_of_log_by_bits(x); }

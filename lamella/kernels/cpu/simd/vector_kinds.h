@@ -22,7 +22,7 @@
 //     ldexp, frexp_of_log    v_ldexp_by_bits and v_frexp_of_log_by_bits where there is no better
 //     entry(n, first)        n - first, or 0 or the last entry where there is none
 //     lookup(table, entry)   an element of a table of 32 floats or 16 doubles for each lane
-//     kLooksUp               whether that is one instruction
+//     looks_up()             whether that is one instruction
 //     if_any(mask, way)      way(mask) if any lane is set
 //   VecTraits<Int> has T, select and complement. Those of registers are in vec_math.h, those of the
 //   compiler's values in graph/compiler/emitted_value.h, which lack what only rarer ways ask for
