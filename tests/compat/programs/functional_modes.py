@@ -106,6 +106,37 @@ with torch.no_grad():
     print(torch.vmap(torch.block_diag)(torch.ones(2, 1, 2), torch.ones(2, 2)))
 print(torch.func.jvp(torch.block_diag, (x.detach(), x), (x.detach(), x))[1])
 
+
+def conjugated(z):
+    y = z.clone().conj()
+    y.mul_(2j)
+    return torch.view_as_real(y.resolve_conj())
+
+
+def negated(x):
+    y = x._neg_view()
+    return y.resolve_neg() + y
+
+
+z = torch.complex(torch.arange(3.0), torch.ones(3))
+for function, given in ((conjugated, z), (negated, torch.arange(3.0))):
+    print(make_fx(functional(function, True))(given.clone()).code.strip())
+    print(function(given.clone()).tolist(), functional(function, True)(given.clone()).tolist())
+
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        print(func)
+        return func(*args, **(kwargs or {}))
+
+
+with Seen():
+    lazy = z.conj()
+    made = [lazy * 2, lazy.resolve_conj(), torch.add(lazy, lazy), lazy.clone()]
+    made.append(z.clone().conj().mul_(2))
+    made.append(torch.mul(z, z, out=z.clone().conj()))
+print(*(each.tolist() for each in made))
+
 x = x.detach()
 zeros = torch._efficientzerotensor(2, 3)
 print(zeros._is_zerotensor(), x._is_zerotensor(), (x + zeros).tolist())
