@@ -30,15 +30,30 @@ def _device(device: Any, type: str | None = None) -> Any:
     return made
 
 
+def _stream(device: Any, stream_id: int) -> Stream:
+    if device.type == "cuda":
+        return lamella.cuda.Stream(device, stream_id=stream_id)
+    return Stream(device, stream_id=stream_id)
+
+
 class Stream:
     """A stream of a device, which does its work in order: a new one, or that with `stream_id`.
+    device_index, device_type: the device by its numbers.
 
     As a context manager it makes the stream the current one of this thread.
     """
 
     def __init__(
-        self, device: Any = None, *, priority: int = 0, stream_id: int | None = None
+        self,
+        device: Any = None,
+        *,
+        priority: int = 0,
+        stream_id: int | None = None,
+        device_index: int | None = None,
+        device_type: int | None = None,
     ) -> None:
+        if device_type is not None and device_index is not None:
+            device = _C.device._of(device_type, device_index)
         if device is None:
             raise TypeError("Stream: expected 'device' to be given")
         self.device = _device(device)
@@ -50,6 +65,10 @@ class Stream:
     @property
     def device_index(self) -> int:
         return self.device.index
+
+    @property
+    def device_type(self) -> int:
+        return self.device._number
 
     def query(self) -> bool:
         """Whether all work of the stream is done."""

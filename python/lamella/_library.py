@@ -6,6 +6,7 @@ import contextlib
 import gc
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from inspect import cleandoc
 from typing import Any
@@ -43,6 +44,13 @@ def fallthrough_kernel() -> None:
     raise NotImplementedError("fallthrough_kernel: is a mark for impl() and cannot be called")
 
 
+_impls: set[str] = set()  # the kernels of all open libraries: "mylib/twice/CPU"
+
+
+def _place(name: str, key: str) -> str:
+    return f"{name.replace('::', '/', 1)}/{key}"
+
+
 class Library:
     """Registrations for a namespace; closing it undoes them.
 
@@ -55,7 +63,8 @@ class Library:
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
-        self._places: set[tuple[str, str]] = set()
+        self._op_impls: set[str] = set()
+        weakref.finalize(self, _impls.difference_update, self._op_impls)
         self._over: list[Any] = []
         self._rules: list[tuple[Any, type]] = []
         self._names: list[str] = []
@@ -126,23 +135,27 @@ class Library:
         if allow_override:
             self._put(name, kernel, key, with_keyset)
             return
-        if (name, key) in self._places:
+        place = _place(name, key)
+        if place in self._op_impls:
             raise RuntimeError(
                 f"{name}: already has a kernel for {key or 'all keys'} from this library; "
                 "give allow_override=True to replace it"
             )
         self._library.impl(name, kernel, dispatch_key or "", with_keyset)
-        self._places.add((name, key))
+        self._op_impls.add(place)
+        _impls.add(place)
 
     def _put(self, name: str, kernel: Any, key: str, *options: Any) -> None:
         """Registers a kernel in place of what this library has for the key."""
         library = self._library
-        if (name, key) in self._places:
+        place = _place(name, key)
+        if place in self._op_impls:
             # Kernels of a newer library take precedence over those of an older one.
             library = _C._Library(self.ns, "FRAGMENT", self.dispatch_key)
             self._over.append(library)
         library.impl(name, kernel, key, *options)
-        self._places.add((name, key))
+        self._op_impls.add(place)
+        _impls.add(place)
 
     def fallback(
         self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False
@@ -167,6 +180,7 @@ class Library:
         for library in reversed(self._over):
             library.close()
         self._library.close()
+        _impls.difference_update(self._op_impls)
         for name in self._names:
             _declared.discard(name)
             _fakes.pop(name, None)

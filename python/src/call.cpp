@@ -47,8 +47,22 @@ inline uint64_t call_keys(const lamella_operator* op, const Frame& frame) {
   return product;
 }
 
+PyObject* stream_object(const lamella_value& value) {
+  auto* data = static_cast<const int64_t*>(value.as.pointer);
+  Ref module(PyImport_ImportModule("lamella._device"));
+  Ref device(
+      device_object(Device(static_cast<DeviceType>(data[1]), static_cast<DeviceIndex>(data[2]))));
+  Ref made(module && device
+               ? PyObject_CallMethod(module.get(), "_stream", "OL", device.get(), data[0])
+               : nullptr);
+  return made.release();
+}
+
 PyObject* list_to_python(const lamella_value& value, SchemaType type) {
   type = type.without_optional();
+  if (type.kind() == TypeKind::kStream && value.tag == LAMELLA_INT_LIST && value.size == 3) {
+    return stream_object(value);
+  }
   bool typed = type.is_list() || type.kind() == TypeKind::kTuple;
   Py_ssize_t size = value.size;
   PyObject* result = value.tag == LAMELLA_TUPLE ? PyTuple_New(size) : PyList_New(size);

@@ -199,8 +199,8 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
       m = convert_type(program.return_types[i], items[i], frame, &borrowed);
     }
     if (m == Match::kNo) {
-      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return %s, got %s", op->name, function,
-                   program.return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
+      PyErr_Format(PyExc_RuntimeError, "%s: expected its %s to return %s, got %s", op->name,
+                   function, program.return_types[i].str().c_str(), Py_TYPE(items[i])->tp_name);
     }
     lamella_status status = m == Match::kYes ? LAMELLA_OK : keep_python_error();
     if (status == LAMELLA_OK) status = lamella_value_copy(&borrowed, &returns[i]);

@@ -332,6 +332,14 @@ PyObject* set_thread_keys(PyObject*, PyObject* args) {
   lamella_thread.excluded = excluded & ~uint64_t{lamella::detail::kBackendMask};
   Py_RETURN_NONE;
 }
+// _add_keys(tensor, key set)
+PyObject* add_keys(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  unsigned long long keys = 0;
+  if (!PyArg_ParseTuple(args, "O!K:_add_keys", &TensorType, &tensor, &keys)) return nullptr;
+  tensor_of(tensor)->key_set |= keys;
+  Py_RETURN_NONE;
+}
 // _tensor_keys(tensor): its key set.
 PyObject* tensor_keys(PyObject*, PyObject* object) {
   if (!is_tensor(object)) {
@@ -355,6 +363,7 @@ PyMethodDef functions[] = {{"_has_tangent", has_tangent, METH_O, nullptr},
                            {"_thread_keys", thread_keys, METH_NOARGS, nullptr},
                            {"_set_thread_keys", set_thread_keys, METH_VARARGS, nullptr},
                            {"_tensor_keys", tensor_keys, METH_O, nullptr},
+                           {"_add_keys", add_keys, METH_VARARGS, nullptr},
                            {"_add_to_operator", add_to_operator, METH_O, nullptr},
                            {"_key_set_text", key_set_text, METH_O, nullptr},
                            {"_device_dispatch_key", device_dispatch_key, METH_O, nullptr},

@@ -152,6 +152,25 @@ Match device(PyObject* object, Frame& frame, lamella_value* value) {
   return Match::kYes;
 }
 
+// A stream becomes a list of its id, its device's type and its device's index.
+Match stream(PyObject* object, Frame& frame, lamella_value* value) {
+  Ref id(PyObject_GetAttrString(object, "stream_id"));
+  Ref held(id ? PyObject_GetAttrString(object, "device") : nullptr);
+  Device where(DeviceType::CPU);
+  int64_t number;
+  if (!held || read_int(id.get(), &number) != Match::kYes ||
+      device_from_object(held.get(), &where) <= 0) {
+    PyErr_Clear();
+    return Match::kNo;
+  }
+  auto* data = static_cast<int64_t*>(frame.allocate(24));
+  data[0] = number;
+  data[1] = static_cast<int64_t>(where.type());
+  data[2] = where.index();
+  set_list(value, LAMELLA_INT_LIST, data, 3);
+  return Match::kYes;
+}
+
 // A memory format, or text that names one.
 bool format_from_object(PyObject* object, int64_t* format) {
   if (Py_TYPE(object) == &MemoryFormatType) {
@@ -364,6 +383,7 @@ Match convert_rest(Kind kind, bool optional, int fixed_size, SchemaType type, Py
     case Kind::kAny:
       return convert_any(object, frame, value);
     case Kind::kObject:
+      if (type.without_optional().kind() == TypeKind::kStream) return stream(object, frame, value);
       if (lamella_object* found = script_object_of(object, type.without_optional())) {
         set_list(value, LAMELLA_OBJECT, found, 0);
         return Match::kYes;

@@ -329,6 +329,7 @@ Kind kind_of(SchemaType type, bool* optional) {
       return Kind::kAny;
     case TypeKind::kCustomClass:
     case TypeKind::kAnyClass:
+    case TypeKind::kStream:
       return Kind::kObject;
     case TypeKind::kList: {
       SchemaType element = type.element();

@@ -6,6 +6,8 @@
 
 #include "lamella/core/detach_hook.h"
 #include "lamella/core/tensor_impl.h"
+#include "lamella/core/version_counter.h"
+#include "lamella/dispatch/boxed_tensors.h"
 #include "lamella/dispatch/guards.h"
 #include "python/src/autograd.h"
 #include "python/src/errors.h"
@@ -156,6 +158,9 @@ class Handlers {
   std::vector<PyObject*> objects_;
 };
 
+bool lacks_memory(const lamella_tensor* t) {
+  return t != nullptr && (t->flags & LAMELLA_TENSOR_WRAPPER) != 0;
+}
 lamella_status fail_wrapper(const lamella_operator* op, lamella_tensor* tensor) {
   auto* object = static_cast<PyObject*>(tensor->python_object);
   std::string text = std::string(op->name) + ": expected tensors with memory, got a " +
@@ -164,21 +169,13 @@ lamella_status fail_wrapper(const lamella_operator* op, lamella_tensor* tensor) 
   return lamella_fail(LAMELLA_ERROR, text.data(), text.size());
 }
 lamella_tensor* find_wrapper(const lamella_operator* op, const lamella_value* arguments) {
-  auto is_one = [](lamella_tensor* t) {
-    return t != nullptr && (t->key_set & kBit) != 0 && (t->flags & LAMELLA_TENSOR_WRAPPER) != 0;
-  };
+  lamella_tensor* found = nullptr;
   for (uint32_t i = 0; i < op->argument_count; ++i) {
-    const lamella_value& value = arguments[i];
-    if (value.tag == LAMELLA_TENSOR) {
-      if (is_one(value.as.tensor)) return value.as.tensor;
-    } else if (value.tag == LAMELLA_TENSOR_LIST) {
-      auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-      for (uint32_t k = 0; k < value.size; ++k) {
-        if (is_one(list[k])) return list[k];
-      }
-    }
+    each_tensor(arguments[i], [&](lamella_tensor* t) {
+      if (found == nullptr && lacks_memory(t) && (t->key_set & kBit) != 0) found = t;
+    });
   }
-  return nullptr;
+  return found;
 }
 
 // The rule of an operator for a class; borrowed, or NULL. Derived classes do not inherit rules.
@@ -239,6 +236,8 @@ lamella_status fail_unknown(PyObject* func, PyObject* mode, const Handlers& hand
   return keep_python_error();
 }
 
+KnownOperator detach{"aten::detach", ""};
+
 // The kernel of the key.
 lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t key_set,
                    const lamella_value* arguments, lamella_value* returns) {
@@ -294,16 +293,22 @@ lamella_status run(const lamella_kernel*, const lamella_operator* op, uint64_t k
     if (result.get() == Py_NotImplemented) return fail_unknown(func.get(), mode.get(), handlers);
     lamella_status status =
         store_returns(*facts, arguments, result.get(), "__torch_dispatch__", returns);
-    if (status == LAMELLA_OK && facts->makes_views) {
-      for (uint32_t i = 0; i < op->return_count; ++i) {
-        const lamella_value& value = returns[i];
-        if (value.tag == LAMELLA_TENSOR && value.as.tensor != nullptr) {
-          python_key::mark_view(value.as.tensor);
-        } else if (value.tag == LAMELLA_TENSOR_LIST) {
-          auto* list = static_cast<lamella_tensor* const*>(value.as.pointer);
-          for (uint32_t k = 0; k < value.size; ++k) python_key::mark_view(list[k]);
-        }
-      }
+    if (status != LAMELLA_OK) return status;
+    for (uint16_t i : facts->shared->written) {
+      each_tensor(arguments[i], [&](lamella_tensor* t) {
+        if (lacks_memory(t)) bump_version(t);
+      });
+    }
+    if (op == detach.get()) {
+      // A wrapper and its detached aliases count their writes together.
+      lamella_tensor *made = returns[0].as.tensor, *source = arguments[0].as.tensor;
+      if (lacks_memory(made) && lacks_memory(source))
+        python_key::share_storage(made, source, false);
+    }
+    for (uint32_t i = 0; facts->makes_views && i < op->return_count; ++i) {
+      each_tensor(returns[i], [](lamella_tensor* t) {
+        if (t != nullptr) python_key::mark_view(t);
+      });
     }
     return status;
   } catch (...) {
@@ -316,7 +321,6 @@ TensorBase detach_subclass(const TensorBase& source) {
   if ((lamella_thread.excluded & kBit) != 0) return TensorBase();
   GilScope gil;
   if (modes.disabled != 0) return TensorBase();
-  static KnownOperator detach{"aten::detach", ""};
   const lamella_operator* op = detach.get();
   if (op == nullptr) lamella::detail::throw_status(keep_python_error());
   AutoDispatchBelowAutograd below;
@@ -461,8 +465,7 @@ PyObject* call_without_handlers(PyObject*, PyObject* args) {
 }
 
 PyObject* is_wrapper(PyObject*, PyObject* object) {
-  return PyBool_FromLong(is_tensor(object) &&
-                         (tensor_of(object)->flags & LAMELLA_TENSOR_WRAPPER) != 0);
+  return PyBool_FromLong(is_tensor(object) && lacks_memory(tensor_of(object)));
 }
 
 // _storage_address(tensor): what tells storages apart, also those of wrappers; 0: there is none.

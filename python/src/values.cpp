@@ -158,10 +158,28 @@ PyObject* device_index(PyObject* self, void*) {
 PyObject* device_reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("O(s)", &DeviceType_, device_of(self).str().c_str());
 }
+// The number of the type in PyTorch.
+PyObject* device_number(PyObject* self, void*) {
+  return PyLong_FromLong(static_cast<long>(device_of(self).type()));
+}
+// _of(number of the type, index)
+PyObject* device_from_numbers(PyObject*, PyObject* args) {
+  int type, index;
+  if (!PyArg_ParseTuple(args, "ii:_of", &type, &index)) return nullptr;
+  if (type < 0 || type >= kDeviceTypes || index < -1 || index > 127) {
+    return PyErr_Format(PyExc_ValueError,
+                        "device: expected a type from 0 to %d and an index from -1 to 127, got %d "
+                        "and %d",
+                        kDeviceTypes - 1, type, index);
+  }
+  return device_object(Device(static_cast<DeviceType>(type), static_cast<DeviceIndex>(index)));
+}
 PyGetSetDef device_getset[] = {{"type", device_type, nullptr, nullptr, nullptr},
+                               {"_number", device_number, nullptr, nullptr, nullptr},
                                {"index", device_index, nullptr, nullptr, nullptr},
                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {"_of", device_from_numbers, METH_VARARGS | METH_STATIC, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 
 // ---- layout and memory format ----

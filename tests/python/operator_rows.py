@@ -344,6 +344,7 @@ ROWS = [
     Row("clone", T(*M), dtypes=BOTH, covers=("alias", "_to_copy", "copy", "lift", "lift_fresh")),
     Row("cat", [T(*M), T(1, 3)], dtypes=BOTH),
     Row("stack", [T(*M), T(*M)], 1, dtypes=BOTH),
+    Row("block_diag", [T(*M), T(3), T(1, 2)], dtypes=BOTH),
     Row("Tensor.repeat", T(*M), (2, 2), dtypes=BOTH),
     Row("flip", T(*M), (1,), dtypes=BOTH),
     Row("roll", T(*M), 1, 1, dtypes=BOTH),

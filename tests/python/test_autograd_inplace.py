@@ -479,3 +479,20 @@ def test_replaced_memory_leaves_the_class_its_handler(name):
     y.data = x
     called.clear()
     assert (y + 1).tolist() == [4.0, 4.0] and type(y) is library.Tensor and not called
+
+
+def test_wrappers_count_their_writes():
+    class Counted(lamella.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if func.__name__.startswith("mul_"):
+                return args[0]
+            return lamella.Tensor._make_wrapper_subclass(cls, args[0].shape)
+
+    x = lamella.Tensor._make_wrapper_subclass(Counted, (2,))
+    x.detach().mul_(2)
+    assert x._version == 1
+    x.data.mul_(2)
+    assert x._version == 1
+    x.mul_(2)
+    assert x._version == 2

@@ -267,3 +267,20 @@ def test_libraries_of_the_current_folder_come_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError, match=f"load_library: {tmp_path}/libm.so: file too short"):
         lamella.load_library("libm.so")
+
+
+def test_streams_in_schemas():
+    library = lamella.library.Library("streams_in_schemas", "DEF")
+    library.define("same(Tensor self, Stream stream) -> Stream")
+    library.impl("same", lambda x, stream: stream, "CPU")
+    stream = lamella.Stream(stream_id=3, device_index=2, device_type=4)
+    assert str(stream.device) == "opencl:2"
+    made = lamella.ops.streams_in_schemas.same(lamella.ones(1), stream)
+    assert (made.stream_id, made.device_index, made.device_type) == (3, 2, 4)
+    with pytest.raises(TypeError, match=r"'stream' \(position 2\): expected Stream, got int"):
+        lamella.ops.streams_in_schemas.same(lamella.ones(1), 3)
+    with pytest.raises(ValueError) as caught:
+        lamella.Stream(device_index=2, device_type=99)
+    assert str(caught.value) == (
+        "device: expected a type from 0 to 35 and an index from -1 to 127, got 99 and 2"
+    )

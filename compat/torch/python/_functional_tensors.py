@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lamella import _C, Tensor
-from lamella.compat import _hollow
+from lamella.utils._python_dispatch import TorchDispatchMode
 from lamella.utils._pytree import tree_map_only
 
 _checked: contextvars.ContextVar[bool] = contextvars.ContextVar("checked", default=False)
@@ -84,5 +84,69 @@ def dispatch_functionalize(func: Callable[..., Any], mode: Any = None) -> Callab
     return functionalized
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(_hollow.module("_subclasses.functional_tensor"), name)
+class FunctionalTensor(Tensor):
+    """A functional tensor as an object of a class, which FunctionalTensorMode computes with."""
+
+    elem: Tensor
+
+    def __new__(cls, elem: Tensor, mode: Any = None) -> Any:
+        made: Any = _C._make_wrapper_subclass(
+            cls,
+            elem.shape,
+            strides=elem.stride(),
+            storage_offset=elem.storage_offset(),
+            dtype=elem.dtype,
+            device=elem.device,
+            requires_grad=elem.requires_grad,
+        )
+        made.elem = elem
+        return made
+
+    @staticmethod
+    def to_functional(x: Tensor) -> FunctionalTensor:
+        """A functional tensor that has a tensor's value. Gradients end at it: a leaf if `x` is one
+        that requires gradients, else without gradients."""
+        elem = _to_functional_tensor(x)
+        return FunctionalTensor(elem.requires_grad_(x.requires_grad and x.is_leaf))
+
+    def from_functional(self) -> Tensor:
+        """The value, with the writes to all aliases."""
+        return _C._functionalize_value(self.elem, True)
+
+    def __repr__(self, **options: Any) -> str:
+        return f"FunctionalTensor({self.elem!r})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise RuntimeError(f"{func}: expected FunctionalTensorMode to be on for FunctionalTensors")
+
+
+class FunctionalTensorMode(TorchDispatchMode):
+    """A context in which operators on FunctionalTensors become calls of pure operators."""
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given: dict[int, Tensor] = {}
+
+        def lower(x: FunctionalTensor) -> Tensor:
+            given[id(x.elem)] = x
+            return x.elem
+
+        def lift(x: Tensor) -> Tensor:
+            if id(x) in given:
+                return given[id(x)]
+            return FunctionalTensor(x) if _C._is_functional(x) else x
+
+        args, kwargs = tree_map_only(FunctionalTensor, lower, (tuple(args), dict(kwargs or {})))
+        before = _C._thread_keys()
+        _C._set_thread_keys(
+            before[0], before[1] & ~_C._dispatch_functionality_bits("Functionalize")
+        )
+        _enable_functionalization(reapply_views=True)
+        try:
+            return tree_map_only(Tensor, lift, func(*args, **kwargs))
+        finally:
+            _C._set_thread_keys(*before)

@@ -86,6 +86,13 @@ def from_file(
     return (made if device is None else made.to(device)).requires_grad_(requires_grad)
 
 
+def _efficientzerotensor(*size: Any, **options: Any) -> Tensor:
+    """Zeros in the memory of one element."""
+    return lamella.ops.aten._efficientzerotensor(
+        lamella.Size(*size) if size and not isinstance(size[0], int) else size, **options
+    )
+
+
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norms over all dimensions but one."""
     if dim == -1:

@@ -34,10 +34,10 @@ torch < compat._settings: are_deterministic_algorithms_enabled compiled_with_cxx
   set_num_interop_threads set_warn_always is_anomaly_enabled is_anomaly_check_nan_enabled
   set_anomaly_enabled use_deterministic_algorithms has_lapack has_mkl has_openmp SymBool SymFloat
   SymInt sym_float sym_int sym_max sym_min sym_not
-torch < compat._functions: typename is_conj is_inference is_neg is_nonzero is_same_size get_device
-  vander to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm _shape_as_tensor smm
-  hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
-  _grouped_mm _segment_reduce cond conv_tbc _convert_indices_from_coo_to_csr
+torch < compat._functions: _efficientzerotensor typename is_conj is_inference is_neg is_nonzero
+  is_same_size get_device vander to_dlpack from_file is_distributed norm_except_dim spmm dsmm hsmm
+  _shape_as_tensor smm hspmm sspaddmm _assert_async _amp_foreach_non_finite_check_and_unscale_
+  _amp_update_scale_ _grouped_mm _segment_reduce cond conv_tbc _convert_indices_from_coo_to_csr
   _convert_indices_from_csr_to_coo _cast_Long _cast_Float legacy_contiguous_format sym_ite sym_sum
   _is_all_true _is_any_true _native_multi_head_attention solve lstsq eig symeig lobpcg matrix_rank
 torch < compat._batches: vmap
@@ -74,7 +74,7 @@ autograd < compat._nn: set_multithreading_enabled is_multithreading_enabled _is_
 autograd.grad_mode < compat._nn: set_multithreading_enabled
 _custom_op < compat: impl=_custom_op_impl
 _library < compat: infer_schema=_library_parts simple_registry=_library_parts utils=_library_parts
-library < _library: _scoped_library impl_abstract _fragment
+library < _library: _scoped_library impl_abstract _fragment _impls
 library < compat._overload_members: triton_op wrap_triton
 library.Library < compat._overload_members: _register_fake _register_torch_dispatch_rule
   _resolve_name
@@ -223,7 +223,6 @@ _inductor.cpu_vec_isa : pick_vec_isa
 _inductor.exc : InductorError!
 _inductor.runtime.cache_dir_utils : cache_dir
 _prims_common : DeviceLikeType NumberType ShapeType StrideType TensorLike TensorLikeType
-_subclasses.functional_tensor : FunctionalTensor FunctionalTensorMode
 ao.nn.quantized : Conv2d Linear
 ao.quantization quantization quantization.observer : QuantStub DeQuantStub QuantWrapper
   FakeQuantize FakeQuantizeBase ObserverBase QConfig HistogramObserver MinMaxObserver

@@ -12,6 +12,7 @@ from typing import Any
 
 import lamella
 from lamella import _C, Tensor, _storage
+from lamella.compat._wrapper_policy import _WrapperStorage
 
 _NUMBERS = ("alpha", "beta", "value")
 
@@ -46,16 +47,20 @@ def _with_memory(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of Tensor.set_(), with each storage replaced by a tensor over its memory."""
-    storage = args[1] if len(args) > 1 else kwargs.get("source")
+    storage: Any = args[1] if len(args) > 1 else kwargs.get("source")
     storage = getattr(storage, "_untyped_storage", storage)
-    if not isinstance(storage, _storage.UntypedStorage):
+    lacks_memory = isinstance(storage, _WrapperStorage)
+    if not lacks_memory and not isinstance(storage, _storage.UntypedStorage):
         return None
     dtype = args[0].dtype
     held = getattr(args[1] if len(args) > 1 else kwargs.get("source"), "dtype", dtype)
     if held != dtype:
         raise RuntimeError(f"set_: expected a storage of {dtype}, got one of {held}")
     count = storage.nbytes() // dtype.itemsize
-    tensor = _storage.rebuild_tensor(storage, dtype, 0, (count,), (1,))
+    if lacks_memory:
+        tensor = storage._elements()
+    else:
+        tensor = _storage.rebuild_tensor(storage, dtype, 0, (count,), (1,))
     rest = {key: value for key, value in kwargs.items() if key != "source"}
     return (args[0], tensor, *args[2:]), rest
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import lamella
-from lamella import Tensor
+from lamella import _C, Tensor
+from lamella._tensor import _record_stream
 
 
 def _sparse_addmm(
@@ -23,6 +24,27 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "pin_memory(Tensor(a) self, Device? device=None) -> Tensor(a)": lambda x, device=None: x,
     "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor": _sparse_addmm,
+}
+
+
+_ZERO_TENSOR = int(_C._dispatch_functionality_bits("ZeroTensor"))
+
+
+def _zeros(size: Any, **options: Any) -> Tensor:
+    """Zeros in the memory of one element, with the key ZeroTensor."""
+    made = lamella.zeros((), **options).expand(size)
+    _C._add_keys(made, _ZERO_TENSOR)
+    return made
+
+
+# Those that handlers see.
+_WHOLE: dict[str, Callable[..., Any]] = {
+    "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None) -> Tensor": _zeros,
+    "_foobar(Tensor self, bool arg1=True, bool arg2=True, *, bool arg3=True) -> Tensor": (
+        lambda self, *flags, **more: self.clone()
+    ),
+    "record_stream(Tensor(a!) self, Stream s) -> ()": _record_stream,
 }
 
 _library: Any = None
@@ -39,9 +61,19 @@ def install() -> None:
     if _library is not None:
         return
     _library = lamella.library.Library("aten", "FRAGMENT")
-    for schema, function in _OPERATORS.items():
-        _library.define(schema)
-        _library.impl(schema.split("(")[0], function, "CompositeImplicitAutograd")
+    for rows, key in (
+        (_OPERATORS, "CompositeImplicitAutograd"),
+        (_WHOLE, "CompositeExplicitAutograd"),
+    ):
+        for schema, function in rows.items():
+            _library.define(schema)
+            _library.impl(schema.split("(")[0], function, key)
+    _C._add_to_tensor(
+        {
+            "_is_zerotensor": lambda self: bool(_C._tensor_keys(self) & _ZERO_TENSOR),
+            "record_stream": lambda self, stream: lamella.ops.aten.record_stream(self, stream),
+        }
+    )
     # Attributes of the object, where they stand before its methods.
     vars(lamella.ops).update(
         import_module=importlib.import_module, load_library=_load_library, loaded_libraries=set()

@@ -69,7 +69,8 @@ def _with_options(overload: Any) -> _Form | None:
         defaults["device"] = lamella.device("cpu")
 
     def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Shown:
-        given = {**defaults, **kwargs}
+        # Operators that make tensors name the layout, and nothing that they do not need.
+        given = kwargs if "layout" in kwargs else {**defaults, **kwargs}
         return overload, args, {name: given[name] for name in order if name in given}
 
     return form

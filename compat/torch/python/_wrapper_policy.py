@@ -227,6 +227,7 @@ class _WrapperStorage:
     def __init__(self, tensor: Tensor) -> None:
         self._cdata: int = _C._storage_address(tensor)
         self.device = tensor.device
+        self._tensor = tensor
         last = sum((n - 1) * abs(s) for n, s in zip(tensor.shape, tensor.stride()))
         count = tensor.storage_offset() + last + 1 if tensor.numel() else 0
         self._size: int = count * tensor.element_size()
@@ -240,6 +241,10 @@ class _WrapperStorage:
     def resizable(self) -> bool:
         """False."""
         return False
+
+    def _elements(self) -> Tensor:
+        """All of it as a tensor with one dimension."""
+        return self._tensor.as_strided((self._size // self._tensor.element_size(),), (1,), 0)
 
     def data_ptr(self, *args: Any, **kwargs: Any) -> int:
         """RuntimeError: there is no memory."""

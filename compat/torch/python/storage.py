@@ -11,6 +11,7 @@ from lamella import _C, Tensor
 from lamella import UntypedStorage as UntypedStorage
 from lamella._storage import rebuild_tensor
 from lamella.compat._functions import from_file
+from lamella.compat._wrapper_policy import _WrapperStorage
 
 # The dtypes that have a storage class.
 STORAGE_DTYPES: dict[str, Any] = {
@@ -72,7 +73,7 @@ class TypedStorage:
             else:
                 given = lamella.tensor(given, dtype=dtype, device=device)
             wrap_storage = given.untyped_storage()
-        elif not isinstance(wrap_storage, UntypedStorage):
+        elif not isinstance(wrap_storage, (UntypedStorage, _WrapperStorage)):
             raise TypeError(
                 f"{type(self).__name__}: expected 'wrap_storage' to be an UntypedStorage, got "
                 + type(wrap_storage).__name__
@@ -131,7 +132,7 @@ class TypedStorage:
 
     @property
     def _cdata(self) -> int:
-        return int(_C.Tensor._storage_info(self._untyped_storage._tensor)[0])
+        return int(_C._storage_address(self._untyped_storage._tensor))
 
     def __len__(self) -> int:
         return int(self._untyped_storage.nbytes()) // int(self.dtype.itemsize)

@@ -183,6 +183,21 @@ Ops constant_pad(Call& c) {
   }
   return {padded(c, self(c), c.constant(c.type_of(self(c)), c.number("value", 0)), edges)};
 }
+Ops block_diag(Call& c) {
+  int64_t before = 0;
+  Ops bands;
+  for (Op part : c.ops("tensors")) {
+    Sizes sizes = c.sizes_of(part);
+    sizes.insert(sizes.begin(), 2 - sizes.size(), 1);
+    part = c.convert(c.reshape(part, sizes), c.result().element_type());
+    int64_t after = c.sizes()[1] - before - sizes[1];
+    bands.push_back(
+        padded(c, part, c.constant(c.type_of(part), 0), {{0, 0, 0}, {before, after, 0}}));
+    before += sizes[1];
+  }
+  if (bands.empty()) return {};
+  return {bands.size() == 1 ? bands[0] : ConcatInDim(c.builder(), bands, 0)};
+}
 
 // An array of `sizes` with `part` in the range, and zeros elsewhere.
 Op spread(const Call& c, Op part, const Range& r, const Sizes& sizes) {
@@ -339,6 +354,7 @@ const Rule kShape[] = {
     {"aten::unbind_copy", unbind},
     {"aten::cat", cat},
     {"aten::stack", stack},
+    {"aten::block_diag", block_diag},
     {"aten::repeat", repeat},
     {"aten::flip", flip},
     {"aten::roll", roll},

@@ -45,7 +45,7 @@ Tensor instance_norm(const Tensor& input, const Parameter& weight, const Paramet
   if (use_input_stats && input.numel() > 0) {
     for (auto [running, now] : {std::pair{&running_mean, &mean}, std::pair{&running_var, &var}}) {
       if (!has(*running)) continue;
-      Tensor target = **running;
+      Tensor target = (*running)->alias();
       target.copy_((*now)->reshape({samples, channels}).mean(IntArrayRef(0)));
     }
   }

@@ -123,12 +123,8 @@ Tensor _neg_view(const Tensor& self) {
                  lamella::detail::functionality_bit(lamella::detail::Functionality::Negative));
 }
 Tensor conj(const Tensor& self) { return self.is_complex() ? lamella::_conj(self) : self; }
-Tensor resolve_conj(const Tensor& self) {
-  return self.is_conj() ? lamella::conj_physical(lamella::_conj(self)) : self;
-}
-Tensor resolve_neg(const Tensor& self) {
-  return self.is_neg() ? lamella::neg(lamella::_neg_view(self)) : self;
-}
+Tensor resolve_conj(const Tensor& self) { return self.is_conj() ? self.clone() : self; }
+Tensor resolve_neg(const Tensor& self) { return self.is_neg() ? self.clone() : self; }
 
 Tensor conj_physical(const Tensor& self) {
   // The sign of the imaginary part is the last bit of a word that holds both parts.

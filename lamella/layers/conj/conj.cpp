@@ -35,7 +35,13 @@ const Lazy kNegative = {DispatchKey::Negative, LAMELLA_TENSOR_NEG,
                         [](const Tensor& t) { return lamella::neg(t); },
                         [](Tensor& t) { t.neg_(); }};
 
+// Layers that see operators: they see clone where a lazy value is computed.
+constexpr uint64_t kSeeing = detail::functionality_bit(detail::Functionality::Functionalize) |
+                             detail::functionality_bit(detail::Functionality::Python);
+
 struct Facts {
+  bool seen = false;    // one of these layers follows
+  bool clones = false;  // the operator computes lazy values, and nothing else
   bool passes = false;  // its kernel handles tensors with the flag
   std::vector<bool> written;
 };
@@ -53,6 +59,9 @@ Facts facts_of(const lamella_operator* op, uint64_t keys) {
   // These change a tensor's metadata but no element.
   std::string_view name = entry->name_storage;
   facts.passes |= name == "aten::set_" || name == "aten::resize_" || name == "aten::resize_as_";
+  facts.seen = (keys & kSeeing) != 0;
+  facts.clones = name == "aten::clone";
+  facts.passes |= facts.seen && (facts.clones || name == "aten::copy_");
   for (const Argument& argument : schema.arguments) facts.written.push_back(argument.is_write());
   return facts;
 }
@@ -62,7 +71,10 @@ class Resolved {
  public:
   Resolved(const Lazy& lazy, const lamella_operator* op, const lamella_value* arguments,
            const Facts& facts)
-      : lazy_(lazy), values_(arguments, arguments + op->argument_count), lists_(values_.size()) {
+      : lazy_(lazy),
+        seen_(facts.seen),
+        values_(arguments, arguments + op->argument_count),
+        lists_(values_.size()) {
     AutoDispatchBelowAutograd below;
     for (size_t i = 0; i < values_.size(); ++i) {
       if (!facts.written[i]) continue;
@@ -93,6 +105,10 @@ class Resolved {
   void change_back() {
     AutoDispatchBelowAutograd below;
     for (Written& written : written_) {
+      if (seen_) {
+        written.lazy.copy_(written.plain);
+        continue;
+      }
       lazy_.compute_in_place(written.plain);
       const lamella_tensor* now = written.plain.impl();
       auto n = static_cast<size_t>(now->ndim);
@@ -146,12 +162,13 @@ class Resolved {
       copies_.push_back(tensor.clone());
       return copies_.back().impl();
     }
-    Tensor plain = lazy_.toggled(tensor);
+    if (seen_ && !written) return copies_.emplace_back(tensor.clone()).impl();
+    Tensor plain = seen_ ? tensor.clone() : lazy_.toggled(tensor);
     if (written) {
       for (const Written& before : kept_) {
         if (before.lazy.is_same(tensor)) return before.plain.impl();
       }
-      lazy_.compute_in_place(plain);
+      if (!seen_) lazy_.compute_in_place(plain);
       written_.push_back({tensor, plain});
       kept_.push_back({tensor, plain});
     } else {
@@ -162,6 +179,7 @@ class Resolved {
   }
 
   const Lazy& lazy_;
+  const bool seen_;
   std::vector<lamella_value> values_;
   std::vector<std::vector<lamella_tensor*>> lists_;
   std::vector<Tensor> copies_;
@@ -176,6 +194,12 @@ lamella_status run(const lamella_kernel* kernel, const lamella_operator* op, uin
     uint64_t keys = key_set & DispatchKeySet(DispatchKeySet::FULL_AFTER, lazy.key).raw_repr();
     Facts facts = facts_of(op, keys);
     if (facts.passes) return lamella_redispatch_boxed(op, keys, arguments, returns);
+    if (facts.clones && arguments[1].tag == LAMELLA_NONE) {
+      AutoDispatchBelowAutograd below;
+      Tensor plain = lazy.toggled(Tensor(TensorBase::borrow(arguments[0].as.tensor)));
+      returns[0] = IValue(lazy.computed(plain)).unsafe_release();
+      return LAMELLA_OK;
+    }
     Resolved resolved(lazy, op, arguments, facts);
     lamella_status status = lamella_redispatch_boxed(op, keys, resolved.data(), returns);
     if (status != LAMELLA_OK) {

@@ -11,6 +11,8 @@
 //   - an operator with a kernel (or a fallthrough) registered at the key handles the flag itself;
 //   - any other gets its arguments resolved: a copy with the elements computed. An argument that it
 //     writes is resolved in its memory, handed over without the flag, and changed back after.
+//   Functionalize and Python are shown clone for a value that is computed, and copy_ for one that
+//   is written, since they replace or record what they see.
 #pragma once
 
 namespace lamella::lazy {

@@ -30,10 +30,10 @@ constexpr uint64_t kUnder =
     DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::Functionalize).raw_repr() &
     ~lamella::detail::kBackendMask;
 
+constexpr uint64_t kLazy = functionality(lamella::detail::Functionality::Conjugate) |
+                           functionality(lamella::detail::Functionality::Negative);
 // Keys above this layer except those of lazy values, which the level below resolves.
-constexpr uint64_t kAbove = ~(kUnder | lamella::detail::kBackendMask |
-                              functionality(lamella::detail::Functionality::Conjugate) |
-                              functionality(lamella::detail::Functionality::Negative));
+constexpr uint64_t kAbove = ~(kUnder | lamella::detail::kBackendMask | kLazy);
 
 void drop_shared(void* context) { delete static_cast<Shared*>(context); }
 
@@ -202,11 +202,6 @@ Shared& shared_of(const lamella_tensor* wrapper) {
 
 Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
   Tensor value = given;
-  bool conjugate = value.is_conj(), negative = value.is_neg();
-  if (conjugate || negative) {
-    Below below(&session);
-    value = value.resolve_conj().resolve_neg();
-  }
   Geometry geometry(value.impl());
   if (!keep_offset) geometry.offset = 0;
   auto* shared = new Shared;
@@ -224,6 +219,8 @@ Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
   // make_tensor takes the only reference, even if it throws; the storage then deletes `shared`.
   TensorBase made = make_tensor(storage, geometry.sizes, geometry.strides, geometry.offset,
                                 geometry.dtype, default_key_set(value.device().type()) | kBit);
+  made.impl()->flags |= value.impl()->flags & (LAMELLA_TENSOR_CONJ | LAMELLA_TENSOR_NEG);
+  made.impl()->key_set |= value.impl()->key_set & kLazy;
   Alias& alias = note(*shared, made.impl(), nullptr);
   alias.value = value;
   return Tensor(std::move(made));
@@ -316,8 +313,10 @@ Tensor value_of(lamella_tensor* t) {
   {
     Below below(&session);
     value = replay(shared.base, view, session.views);
-    if (value.is_conj()) value = value.resolve_conj();
-    if (value.is_neg()) value = value.resolve_neg();
+    // A write through a lazy view makes values of others lazy.
+    const uint32_t lazy = value.impl()->flags & ~t->flags;
+    if ((lazy & LAMELLA_TENSOR_CONJ) != 0) value = value.resolve_conj();
+    if ((lazy & LAMELLA_TENSOR_NEG) != 0) value = value.resolve_neg();
   }
   Alias& again = alias_of(t);
   again.value = value;

@@ -18,7 +18,8 @@ bool is(const View& view, std::string_view name) { return view.op->name == name;
 Values call_view(const View& view, const Tensor& to, ViewRule rule) {
   const lamella_operator* op = rule.copies ? copy_form(view.op) : nullptr;
   Values arguments = view.arguments;
-  arguments[view.self] = IValue(to);
+  bool resolves = to.is_conj() && is(view, "aten::view_as_real");
+  arguments[view.self] = IValue(resolves ? to.resolve_conj() : to);
   return call(op != nullptr ? op : view.op, arguments);
 }
 Tensor apply(const View& view, const Tensor& to, ViewRule rule) {

@@ -188,6 +188,18 @@ std::vector<Tensor> cat_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes
   return parts;
 }
 
+std::vector<Tensor> block_diag_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes) {
+  std::vector<Tensor> parts;
+  int64_t row = 0, column = 0;
+  for (IntArrayRef shape : sizes) {
+    int64_t rows = shape.size() == 2 ? shape[0] : 1, columns = shape.empty() ? 1 : shape.back();
+    parts.push_back(grad.narrow(0, row, rows).narrow(1, column, columns).reshape(shape));
+    row += rows;
+    column += columns;
+  }
+  return parts;
+}
+
 Tensor picked_along(const Tensor& tangent, int64_t dim, const Tensor& indices, bool keepdim) {
   if (keepdim || tangent.dim() == 0) return tangent.gather(dim, indices);
   return tangent.gather(dim, indices.unsqueeze(dim)).squeeze(dim);

@@ -51,6 +51,7 @@ Tensor index_reduce_forward(const Tensor& self_p, const Tensor& self_t, int64_t 
 
 // The parts of `grad` that come from tensors of these sizes.
 std::vector<Tensor> cat_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes, int64_t dim);
+std::vector<Tensor> block_diag_backward(const Tensor& grad, ArrayRef<IntArrayRef> sizes);
 
 // The tangent of values that were picked along `dim`.
 Tensor picked_along(const Tensor& tangent, int64_t dim, const Tensor& indices, bool keepdim);

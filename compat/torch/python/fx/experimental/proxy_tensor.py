@@ -136,7 +136,10 @@ def make_fx(
             node = graph.placeholder(name)
             if isinstance(value, Tensor):
                 # An alias, so that a tensor that is given twice has two nodes.
-                alias = value.detach().requires_grad_(value.requires_grad)
+                if value.is_leaf:
+                    alias = value.detach().requires_grad_(value.requires_grad)
+                else:
+                    alias = value.view_as(value)  # what is no leaf may be written
                 recorder.note(alias, node)
                 value = alias
             given.append(value)
