@@ -11,10 +11,16 @@ HERE = pathlib.Path(__file__).parent
 pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CUDA is not built")
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in HERE.glob("checks_*.py")))
-@pytest.mark.parametrize("delay", ["0", "200"])
+# What is ordered by streams is checked with streams that are late, and without.
+ORDERED = ("graphs", "memory", "program_graphs", "programs", "streams")
+RUNS = [
+    *((file.stem, "200") for file in sorted(HERE.glob("checks_*.py"))),
+    *((f"checks_{name}", "0") for name in ORDERED),
+]
+
+
+@pytest.mark.parametrize(("name", "delay"), RUNS)
 def test_checks(name, delay):
-    """With and without streams that are late."""
     options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
     command = ["-m", "pytest", *options, str(HERE / f"{name}.py")]
     done = run(command, timeout=300, LAMELLA_STANDIN_DELAY_US=delay)
