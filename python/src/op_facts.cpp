@@ -177,8 +177,8 @@ lamella_status store_returns(OpFacts& facts, const lamella_value* arguments, PyO
     bool fits = (PyTuple_Check(result) || PyList_Check(result)) &&
                 PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(wanted);
     if (!fits) {
-      PyErr_Format(PyExc_TypeError, "%s: expected its %s to return a tuple of %u, got %R", op->name,
-                   function, wanted, Py_TYPE(result));
+      PyErr_Format(PyExc_RuntimeError, "%s: expected its %s to return a tuple of %u, got %R",
+                   op->name, function, wanted, Py_TYPE(result));
       return keep_python_error();
     }
     // Copied, as the contents of a list may change while it is read.

@@ -146,7 +146,7 @@ struct VecTraits<hlo::compiler::EmittedValue<F>> : hlo::compiler::EmittedTraits<
   static V from_bits(Int x) { return V(b().CreateBitCast(x.v, V::type())); }
   static Int shift_right(Int x, int by) { return Int(b().CreateLShr(x.v, Int(by).v)); }
 
-  static bool looks_up() { return has_scaling(); }
+  static bool looks_up() { return has_scaling() || hlo::compiler::Emission::current->e.on_device; }
   static bool has_scaling() { return hlo::compiler::Emission::current->e.vector_bytes == 64; }
   static V ldexp(V x, Rounded<V> n) {
     if (!has_scaling()) return v_ldexp_by_bits(x, n);

@@ -56,16 +56,17 @@ template <class V>
 constexpr bool by_quotient() {
   return VecTraits<V>::kHasFma && !VecTraits<V>::looks_up();
 }
-// exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd.
+// exp(-(x^2) / 2) M(x) for 0 <= x <= kTailEnd; M by a table unless it is given.
+template <class V, class Factor>
+inline V v_normal_tail(V x, Factor factor) {
+  using T = ElementOf<V>;
+  Twice<V> square = v_product(x, x);
+  return v_exp_times(square.high * T(-0.5), square.low * T(-0.5), factor);
+}
 template <class V>
 inline V v_normal_tail(V x) {
   using T = ElementOf<V>;
-  Twice<V> square = v_product(x, x);
-  V high = square.high * T(-0.5), low = square.low * T(-0.5);
-  if constexpr (sizeof(T) == 4) {
-    if (by_quotient<V>()) return v_exp_times(high, low, v_tail_quotient(x));
-  }
-  return v_exp_times(high, low, v_piecewise(x, Pieces<T>::mills));
+  return v_normal_tail(x, v_piecewise(x, Pieces<T>::mills));
 }
 template <class V>
 inline V v_erfc(V x) {
@@ -101,11 +102,18 @@ inline V v_log_ndtr(V x) {
 }
 // x times the normal distribution function.
 template <class V>
+inline V v_gelu_of(V x, V tail) {
+  // An infinite x must not meet a tail of 0.
+  return v_at_least(x, -kTailEnd<ElementOf<V>>) * v_select(x < 0, tail, 1 - tail);
+}
+template <class V>
 inline V v_gelu(V x) {
   using T = ElementOf<V>;
-  V tail = v_normal_tail(v_at_most(v_abs(x), kTailEnd<T>));
-  // An infinite x must not meet a tail of 0.
-  return v_at_least(x, -kTailEnd<T>) * v_select(x < 0, tail, 1 - tail);
+  V size = v_at_most(v_abs(x), kTailEnd<T>);
+  if constexpr (sizeof(T) == 4) {
+    if (by_quotient<V>()) return v_gelu_of(x, v_normal_tail(size, v_tail_quotient(size)));
+  }
+  return v_gelu_of(x, v_normal_tail(size));
 }
 // gelu of float16 and bfloat16, which need only the first terms of the polynomials, and no
 // correction for the rounding of the square. Without fused multiply-add their kernels take v_gelu.
@@ -116,16 +124,14 @@ inline V v_gelu_small(V x) {
   } else {
     V size = v_at_most(v_abs(x), kTailEnd<float>);
     if (by_quotient<V>()) {
-      V tail = v_exp_times(size * size * -0.5f, -V{}, v_tail_quotient(size).high);
-      return v_at_least(x, -kTailEnd<float>) * v_select(x < 0, tail, 1 - tail);
+      return v_gelu_of(x, v_exp_times(size * size * -0.5f, -V{}, v_tail_quotient(size).high));
     }
     constexpr const auto& kMills = Pieces<float>::mills;
     auto at = v_piece_of(size, kMills);
     V t = size - v_lookup<V>(kMills.center, at);
     V factor = v_horner<kTerms - 1>(v_lookup<V>(kMills.c[kTerms - 1], at), t,
                                     [&](int i) { return v_lookup<V>(kMills.c[i], at); });
-    V tail = v_exp_times(size * size * -0.5f, -V{}, factor);
-    return v_at_least(x, -kTailEnd<float>) * v_select(x < 0, tail, 1 - tail);
+    return v_gelu_of(x, v_exp_times(size * size * -0.5f, -V{}, factor));
   }
 }
 template <class V>
