@@ -108,7 +108,11 @@ class Torchlike:
     def linear(self, x: Any, w: Any, b: Any) -> Any:
         if not isinstance(w, tuple):
             return self.f.linear(x, w, b)
-        return self.f.linear(x, w[0].to(x.dtype)) * w[1] + b
+        # Rows are rounded to bytes as well, as OpenVINO does with such weights.
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        rows = (x / scale).round().to(self.m.int8).reshape(-1, x.shape[-1])
+        sums = self.m._int_mm(rows, w[0].t()).reshape(*x.shape[:-1], -1)
+        return sums.to(x.dtype) * (scale * w[1]) + b
 
     def split_heads(self, x: Any, heads: int) -> Any:
         return x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
