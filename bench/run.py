@@ -355,8 +355,6 @@ def network_rows(table: Table) -> None:
                 name, factor = "jax", 0.8
             elif row.startswith(("encoder in", "encoder with")):
                 factor = 1.0
-            elif row.startswith("encoder") and "1 x 32" not in row:
-                factor = 0.98
             table.ratio(row, ours.get(row), factor, name, there.get(name))
     table.section("peak memory of compiled networks")
     # Each in a process of its own: what one leaves for reuse is no memory of the next.
