@@ -200,8 +200,7 @@ Shared& shared_of(const lamella_tensor* wrapper) {
   return shared;
 }
 
-Tensor wrap_value(Session& session, const Tensor& given, bool keep_offset) {
-  Tensor value = given;
+Tensor wrap_value(Session& session, const Tensor& value, bool keep_offset) {
   Geometry geometry(value.impl());
   if (!keep_offset) geometry.offset = 0;
   auto* shared = new Shared;
