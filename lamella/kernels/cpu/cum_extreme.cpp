@@ -44,25 +44,31 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
   visit_real(x.scalar_type(), op, [&](auto tag) {
     using T = type_of<decltype(tag)>;
     using C = compute_type<T>;
-    auto* from = static_cast<const T*>(x.const_data_ptr());
+    // The byte of a bool may be any number.
+    using Element = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    auto* from = static_cast<const Element*>(x.const_data_ptr());
+    auto read = [from](int64_t i) -> T {
+      if constexpr (std::is_same_v<T, bool>) return from[i] != 0;
+      return from[i];
+    };
     auto* values = static_cast<T*>(std::get<0>(result).data_ptr());
     auto* indices = static_cast<int64_t*>(std::get<1>(result).data_ptr());
     parallel_for(0, x.numel() / size, kGrainSize / size + 1, [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
         int64_t at = line / inner * size * inner + line % inner;
-        T best = from[at];
+        T best = read(at);
         int64_t where = 0, i = 0;
         if (inner == 1) {
           // Most blocks of a long line have no new extreme.
           for (; i + kBlock <= size; i += kBlock) {
             uint32_t any = 0;
             for (int64_t l = 0; l < kBlock; ++l) {
-              const auto x = static_cast<C>(from[at + i + l]);
+              const auto x = static_cast<C>(read(at + i + l));
               any |= takes_over<kLargest>(x, static_cast<C>(best)) ? 1u : 0u;
             }
             for (int64_t l = i; any != 0 && l < i + kBlock; ++l) {
-              if (takes_over<kLargest>(static_cast<C>(from[at + l]), static_cast<C>(best))) {
-                best = from[at + l];
+              if (takes_over<kLargest>(static_cast<C>(read(at + l)), static_cast<C>(best))) {
+                best = read(at + l);
                 where = l;
               }
               values[at + l] = best;
@@ -76,8 +82,8 @@ Pair cum_extreme(const char* op, const Tensor& self, int64_t dim) {
           at += i;
         }
         for (; i < size; ++i, at += inner) {
-          if (takes_over<kLargest>(static_cast<C>(from[at]), static_cast<C>(best))) {
-            best = from[at];
+          if (takes_over<kLargest>(static_cast<C>(read(at)), static_cast<C>(best))) {
+            best = read(at);
             where = i;
           }
           values[at] = best;
