@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,26 +23,6 @@ def _split(qualname: str, what: str) -> tuple[str, str]:
     if not colons or not ns or not name or "::" in name:
         raise ValueError(f"{what}: expected a name such as 'mylib::twice', got '{qualname}'")
     return ns, name
-
-
-def _opaque(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, run below autograd and without recording, so that only the backward of
-    register_autograd counts."""
-
-    @functools.wraps(function)
-    def kernel(*args: Any, **kwargs: Any) -> Any:
-        taken, records = _C._exclude_keys(_AUTOGRAD, True), _C.is_grad_enabled()
-        _C._set_grad_enabled(False)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _C._set_grad_enabled(records)
-            _C._exclude_keys(taken, False)
-
-    return kernel
-
-
-_AUTOGRAD = _C._dispatch_key_bits("Autograd")
 
 
 class CustomOpDef(_C._CallsOperator):
@@ -130,7 +109,7 @@ class CustomOpDef(_C._CallsOperator):
         library = self._kernels[kind] = _library.Library(self._namespace, "FRAGMENT")
         function = self._init_fn if kind in self._disabled else self._backend_fns[kind]
         library._library.impl(
-            self._qualname, _opaque(function), _library._device_key(kind), False, True
+            self._qualname, _C._below_autograd(function), _library._device_key(kind), False, True
         )
 
     @contextlib.contextmanager

@@ -1,6 +1,8 @@
 // The attributes of an operator's object in lamella.ops: names, schema, tags.
 #include "lamella/abi/policy.h"
+#include "lamella/dispatch/guards.h"
 #include "lamella/dispatch/registry.h"
+#include "lamella/layers/autograd/grad_mode.h"
 #include "lamella/schema/parser.h"
 #include "python/src/errors.h"
 #include "python/src/op_facts.h"
@@ -319,6 +321,22 @@ PyObject* exclude_keys(PyObject*, PyObject* args) {
   return PyLong_FromUnsignedLongLong(bits);
 }
 
+// Calls the function that is the callable's `self` below autograd and without recording, so that
+// only the backward of an operator's own derivative counts.
+PyObject* call_below_autograd(PyObject* function, PyObject* const* args, Py_ssize_t count,
+                              PyObject* names) {
+  AutoDispatchBelowAutograd below;
+  NoGradGuard no_grad;
+  return PyObject_Vectorcall(function, args, static_cast<size_t>(count), names);
+}
+// _below_autograd(function): a callable that does so.
+PyObject* below_autograd(PyObject*, PyObject* function) {
+  static PyMethodDef call = {
+      "kernel", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_below_autograd)),
+      METH_FASTCALL | METH_KEYWORDS, nullptr};
+  return PyCFunction_New(&call, function);
+}
+
 // _thread_keys(): the key sets that guards of this thread include and exclude.
 PyObject* thread_keys(PyObject*, PyObject*) {
   return Py_BuildValue("KK", static_cast<unsigned long long>(lamella_thread.included),
@@ -360,6 +378,7 @@ PyMethodDef functions[] = {{"_has_tangent", has_tangent, METH_O, nullptr},
                            {"_dispatch_functionality_bits", functionality_bits, METH_O, nullptr},
                            {"_after_autograd_keys", after_autograd_keys, METH_NOARGS, nullptr},
                            {"_exclude_keys", exclude_keys, METH_VARARGS, nullptr},
+                           {"_below_autograd", below_autograd, METH_O, nullptr},
                            {"_thread_keys", thread_keys, METH_NOARGS, nullptr},
                            {"_set_thread_keys", set_thread_keys, METH_VARARGS, nullptr},
                            {"_tensor_keys", tensor_keys, METH_O, nullptr},
