@@ -261,7 +261,7 @@ def layer_rows(table: Table) -> None:
         return "torch not run" if number is None else f"torch {number:.0f} ns"
 
     base = "custom operator, the function"
-    for row, limit in (("custom operator", 300), ("custom operator with gradients", 1000)):
+    for row, limit in (("custom operator", 100), ("custom operator with gradients", 500)):
         table.limit(
             f"{row} over its function", over(ours, row, base), limit, "ns",
             peer(over(torch, row, base)),
