@@ -56,6 +56,7 @@ for preset in "$@"; do
         tests/python/test_autograd_function_life.py \
         tests/python/test_autograd_inplace.py tests/python/test_errors.py \
         tests/python/test_nn_ops.py tests/python/test_linalg.py tests/python/test_searching.py \
+        tests/python/test_math_operators.py \
         tests/python/test_vmap.py tests/python/test_functionalize.py tests/python/test_trace.py \
         tests/python/test_kept_forms.py tests/python/test_int_mm.py tests/python/test_cdist.py \
         tests/python/test_attention.py tests/python/test_ordering.py tests/python/test_compile.py \
