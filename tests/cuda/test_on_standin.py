@@ -11,7 +11,8 @@ HERE = pathlib.Path(__file__).parent
 pytestmark = pytest.mark.skipif(not STANDIN.exists(), reason="the stand-in of CUDA is not built")
 
 
-# What is ordered by streams is checked with streams that are late, and without.
+# Checks whose results depend on the order of streams run with late streams and without; the others
+# run with late streams alone.
 ORDERED = ("graphs", "memory", "program_graphs", "programs", "streams")
 RUNS = [
     *((file.stem, "200") for file in sorted(HERE.glob("checks_*.py"))),

@@ -37,7 +37,7 @@ def _zeros(size: Any, **options: Any) -> Tensor:
     return made
 
 
-# Those that handlers see.
+# Operators that handlers and modes are called with, not with the operators that they are made of.
 _WHOLE: dict[str, Callable[..., Any]] = {
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor": _zeros,

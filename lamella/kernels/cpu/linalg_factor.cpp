@@ -1,6 +1,5 @@
 // Factorisations: Cholesky, LU and QR.
-#include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "lamella/kernels/cpu/lapack.h"
 #include "lamella/kernels/cpu/small_matrices.h"

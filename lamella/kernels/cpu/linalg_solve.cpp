@@ -121,7 +121,7 @@ std::tuple<Tensor, Tensor, Tensor> _linalg_det(const Tensor& A) {
   check_square("linalg_det", A, "A");
   auto [LU, pivots, info] = lamella::linalg_lu_factor_ex(A);
   if (A.is_cpu() && are_small(A.scalar_type(), A.size(-1), A.size(-1))) {
-    Tensor result = lamella::empty(batch_of(A), A.options());
+    Tensor result = new_tensor(batch_of(A), A.scalar_type(), A.device());
     determinants_of_small(A.scalar_type(), result.numel(), A.size(-1), LU.const_data_ptr(),
                           pivots.const_data_ptr<int32_t>(), result.data_ptr());
     return {result, LU, pivots};

@@ -17,10 +17,10 @@ struct Elements {
   static Lanes load(const T* x) { return *reinterpret_cast<const Lanes*>(x); }
 };
 
-// The sum of term(load, 0), ..., term(load, n - 1), where load(p + i) reads one element or a vector
-// of them. Short runs are summed in the element type, and their sums in double. Elements are added
-// in the order that vectors of 64 bytes give, also where registers are narrower, so that the result
-// is the same on all machines.
+// The sum of term(load, 0), ..., term(load, n - 1), where load(p + i) reads one element or one
+// vector. It adds short runs in the element type, and the sums of runs in double, in the order that
+// vectors of 64 bytes give. Narrower registers keep that order, so that the result is the same on
+// all machines.
 template <class T, class F>
 double sum_of(int64_t n, F&& term) {
   using E = Elements<T>;

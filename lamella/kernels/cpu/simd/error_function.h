@@ -41,14 +41,14 @@ inline V v_tail_factor_anywhere(V x) {
   V far = v_polynomial(inverse * inverse, kSeries) / x;
   return v_select(x > kEnd, far, near);
 }
-// M for 0 <= x <= kTailEnd by a division, which takes less than the entries of nine tables where an
-// entry takes several shuffles.
+// M for 0 <= x <= kTailEnd. One division costs less than nine lookups in tables where a lookup is
+// several shuffles.
 template <class V>
 inline Twice<V> v_tail_quotient(V x) {
   V sum = x + 1.5f, inverse = 1 / sum;
   V p = v_polynomial(v_fma(V{} - 3, inverse, V{} + 1), Coefficients<float>::mills);
   V high = p * inverse;
-  // What rounding took from the sum, the inverse and the product.
+  // `rest` is the relative rounding error of the inverse; the low part adds that of the product.
   V rest = v_fma(-sum, inverse, V{} + 1) - (x - (sum - 1.5f)) * inverse;
   return {high, v_fma(high, rest, v_fma(p, inverse, -high))};
 }
